@@ -111,9 +111,9 @@ class StateWriter:
             file.write(_header(total, width))
             file.flush()
             os.fsync(file.fileno())
-        news = [(key, first + n, position) for n, (key, position, _) in enumerate(self._waiting)]
-        write_index(self.folder, [*self._index, *news])
-        self._index += news
+        new_rows = [(key, first + n, position) for n, (key, position, _) in enumerate(self._waiting)]
+        write_index(self.folder, [*self._index, *new_rows])
+        self._index += new_rows
         self._waiting = []
 
     def close(self) -> None:
@@ -182,8 +182,8 @@ def write_index(folder: Path, rows: Sequence[tuple[str, int, str]]) -> None:
             "position": pyarrow.array(positions, pyarrow.string()),
         }
     )
-    with replacing(folder / INDEX) as beside:
-        parquet.write_table(table, beside)
+    with replacing(folder / INDEX) as new_file:
+        parquet.write_table(table, new_file)
 
 
 def _shape_of(folder: Path, rows: int) -> tuple[int, int]:
@@ -203,9 +203,9 @@ def _shape_of(folder: Path, rows: int) -> tuple[int, int]:
     return layers, widths.pop()
 
 
-def _broken(folder: Path, what: str) -> UserError:
+def _broken(folder: Path, damage: str) -> UserError:
     return UserError(
-        f"the hidden states in {folder} are damaged: {what}",
+        f"the hidden states in {folder} are damaged: {damage}",
         mend="Restore the folder from a backup, or move it away; its trials then have no states.",
     )
 

@@ -245,17 +245,17 @@ class _Batches(Provider):
         self.look()
         for batch in self.state.to_collect:
             left = dict.fromkeys(self.ledger.keys(batch))
-            came = []
+            answer_lines = []
             for file_id in filter(None, (batch.output_file, batch.error_file)):
                 for line in self._lines_of(file_id):
                     if str(line.get("custom_id")) in left:
                         del left[str(line.get("custom_id"))]
-                        came.append(line)
+                        answer_lines.append(line)
             why = f"the batch is {batch.status}" + (
                 f": {batch.error}" if batch.error else " without an answer"
             )
-            came += [{"custom_id": key, "response": None, "error": {"message": why}} for key in left]
-            self.ledger.keep_answers(batch, came)
+            answer_lines += [{"custom_id": key, "response": None, "error": {"message": why}} for key in left]
+            self.ledger.keep_answers(batch, answer_lines)
             batch.is_collected = True
             self.ledger.save()
             self.ledger.keys_file(batch).unlink(missing_ok=True)
@@ -267,7 +267,7 @@ class _Batches(Provider):
         self.ledger.save()
         name = f"wrods-{batch.token}.jsonl"
         uploaded = self.ask(lambda: self.client.files.create(file=(name, b"\n".join(lines)), purpose="batch"))
-        made = self.ask(
+        created = self.ask(
             lambda: self.client.with_options(max_retries=0).batches.create(
                 input_file_id=uploaded.id,
                 endpoint=self.endpoint,
@@ -275,7 +275,7 @@ class _Batches(Provider):
                 metadata={"wrods": batch.token},
             )
         )
-        _update(batch, made)
+        _update(batch, created)
         self.ledger.save()
 
     def _lines_of(self, file_id: str) -> Iterator[Mapping[str, Any]]:

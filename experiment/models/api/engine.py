@@ -169,7 +169,7 @@ class ApiEngine:
         outstanding = 0
         exhausted = False
         cached: deque[Reply] = deque()
-        came: deque[Reply] = deque()
+        arrived: deque[Reply] = deque()
 
         def look_up(requests: Iterable[Request]) -> list[Request]:
             missing = []
@@ -189,12 +189,12 @@ class ApiEngine:
                     exhausted = True
                 else:
                     batch += look_up((request,))
-                if len(batch) >= AHEAD and (came or not replies.empty()):
+                if len(batch) >= AHEAD and (arrived or not replies.empty()):
                     break
             outstanding += len(batch)
             if batch:
                 self._call("add", batch)
-            if not cached and not came:
+            if not cached and not arrived:
                 if outstanding == 0 and (exhausted or self._closed.is_set()):
                     return
                 item = _next(replies)
@@ -203,11 +203,11 @@ class ApiEngine:
                 if isinstance(item, BaseException):
                     raise item
                 assert isinstance(item, list)
-                came.extend(item)
-            for _ in range(min(AHEAD, len(cached) + len(came))):
-                if came:
+                arrived.extend(item)
+            for _ in range(min(AHEAD, len(cached) + len(arrived))):
+                if arrived:
                     outstanding -= 1
-                reply = self._finished(came.popleft() if came else cached.popleft())
+                reply = self._finished(arrived.popleft() if arrived else cached.popleft())
                 if follow is not None:
                     after = look_up(follow(reply))
                     outstanding += len(after)

@@ -128,20 +128,20 @@ class Capabilities:
         return "It tells no log-probabilities of answers: choices are read from what it writes."
 
     def _of_draws(self) -> list[str]:
-        drawn = [
+        remarks = [
             "It takes a temperature." if self.temperature else "It refuses a temperature: its own is used."
         ]
         if not self.seed:
-            drawn.append("It accepts no seed: a sample cannot be repeated.")
+            remarks.append("It accepts no seed: a sample cannot be repeated.")
         elif self.heeds_seed is None:
-            drawn.append("It takes a seed; whether it heeds it was not seen.")
+            remarks.append("It takes a seed; whether it heeds it was not seen.")
         elif self.heeds_seed:
-            drawn.append("It heeds a seed: the same one gave the same text twice.")
+            remarks.append("It heeds a seed: the same one gave the same text twice.")
         if self.unfiltered:
-            drawn.append(
+            remarks.append(
                 f"It takes {', '.join(self.unfiltered)}, which switch off its own sampling settings, or ignores them."
             )
-        return drawn
+        return remarks
 
     def _of_structure(self) -> str:
         if self.structure == UNTRIED:
@@ -441,11 +441,11 @@ def _choice(texts: Mapping[str, Any]) -> Request:
 
 async def _first(questions: Questions, form: ApiFormat, request: Request, remarks: list[str]) -> Reply | None:
     """Send the choice as sampling does, to test the seed too, then at the study's own temperature 0."""
-    drawn = replace(request, temperature=1.0) if form.dialect.seed else request
+    sampled = replace(request, temperature=1.0) if form.dialect.seed else request
     try:
-        return await questions.ask(drawn, form)
+        return await questions.ask(sampled, form)
     except ProbeUnanswered as fault:
-        return await _without(questions, form, drawn, str(fault), remarks)
+        return await _without(questions, form, sampled, str(fault), remarks)
 
 
 async def _without(
@@ -517,17 +517,17 @@ async def _find_draws(
         return None, None
     request = Request("probe", (Message("user", texts["user"]),), None, DRAWN_TOKENS, 1.0, 0)
     seed_a, other = stable_seed("probe", 1), stable_seed("probe", 2)
-    drawn = []
+    sampled_texts = []
     try:
         for seed in (seed_a, seed_a, other):
             reply = await questions.ask(replace(request, seed=seed), form)
-            drawn.append(f"{reply.reasoning or ''}{reply.text or ''}")
+            sampled_texts.append(f"{reply.reasoning or ''}{reply.text or ''}")
     except ProbeUnanswered:
         return None, None
-    if not any(drawn) or not form.dialect.temperature:
+    if not any(sampled_texts) or not form.dialect.temperature:
         return None, None
-    differs = len(set(drawn)) > 1
-    return (drawn[0] == drawn[1]) if differs and form.dialect.seed else None, differs
+    differs = len(set(sampled_texts)) > 1
+    return (sampled_texts[0] == sampled_texts[1]) if differs and form.dialect.seed else None, differs
 
 
 async def _find_prompt_logprobs(
@@ -569,8 +569,8 @@ async def _differences(questions: Questions, form: ApiFormat, request: Request) 
     """Return differences between log-probabilities of answer tokens and of the same tokens at the end of the prompt."""
     if not form.dialect.top_logprobs:
         return []
-    drawn = replace(request, labels=("A", "B"), temperature=1.0)
-    token = await questions.hold(form.first_token(drawn), form)
+    sampled = replace(request, labels=("A", "B"), temperature=1.0)
+    token = await questions.hold(form.first_token(sampled), form)
     differences: list[float] = []
     alternatives = (
         () if token is None else sorted(token.alternatives, key=lambda alternative: -alternative[1])

@@ -54,10 +54,10 @@ def read_usage(payload: Mapping[str, Any]) -> Usage:
     reasoning = _part(usage, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens")
     if reasoning is None:
         reasoning = _count(usage, "reasoning_tokens")
-    apart = _count(usage, "cache_read_input_tokens")
-    if apart is not None and cached is None:
-        prompt = _sum(_sum(prompt, apart), _count(usage, "cache_creation_input_tokens"))
-        cached = apart
+    cache_read = _count(usage, "cache_read_input_tokens")
+    if cache_read is not None and cached is None:
+        prompt = _sum(_sum(prompt, cache_read), _count(usage, "cache_creation_input_tokens"))
+        cached = cache_read
     total = _count(usage, "total_tokens")
     if completion is not None and reasoning and prompt is not None:
         is_apart = reasoning > completion or total == prompt + completion + reasoning

@@ -265,9 +265,9 @@ class Budget:
             return
         unsettled = self._under_way + self.lost
         state = "lost" if unsettled > 1e-12 else "closed"
-        mine = update(reservations).where(reservations.c.name == self._name)
+        reservation = update(reservations).where(reservations.c.name == self._name)
         values: dict[str, Any] = {"open_usd": max(0.0, unsettled), "state": state}
-        self._store.write(lambda connection: connection.execute(mine.values(values)).rowcount).result()
+        self._store.write(lambda connection: connection.execute(reservation.values(values)).rowcount).result()
 
     def _settle_limits(self, usd: float, tokens: int, cost: float, used: int) -> None:
         if self.limits.cost is not None:
@@ -284,8 +284,8 @@ class Budget:
             return False
 
     def _give_back(self, connection: Connection, usd: float) -> None:
-        mine = update(reservations).where(reservations.c.name == self._name)
-        connection.execute(mine.values(open_usd=reservations.c.open_usd - usd))
+        reservation = update(reservations).where(reservations.c.name == self._name)
+        connection.execute(reservation.values(open_usd=reservations.c.open_usd - usd))
 
     def _fill(self, usd: float) -> bool:
         """Reserve more in the store; return whether the budget had enough."""

@@ -77,9 +77,9 @@ class Embedder:
             vectors = self._way.embed([missing[name] for name in batch])
             vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-12)
             self.computed += len(batch)
-            news = dict(zip(batch, vectors.astype(np.float32), strict=True))
-            self._keep(news)
-            vectors_by_name |= news
+            new_vectors = dict(zip(batch, vectors.astype(np.float32), strict=True))
+            self._keep(new_vectors)
+            vectors_by_name |= new_vectors
             told(len(vectors_by_name), len(set(names)))
         if not names:
             return np.empty((0, 0), dtype=np.float32)
@@ -113,13 +113,13 @@ class Embedder:
                     vectors[name] = np.frombuffer(row[0], dtype="<f4").copy()
         return vectors
 
-    def _keep(self, news: dict[str, Vectors]) -> None:
+    def _keep(self, new_vectors: dict[str, Vectors]) -> None:
         if self.cache is None:
             return
         with closing(self._connection()) as connection, connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
-                [(name, vector.astype("<f4").tobytes()) for name, vector in news.items()],
+                [(name, vector.astype("<f4").tobytes()) for name, vector in new_vectors.items()],
             )
 
     def _connection(self) -> sqlite3.Connection:

@@ -197,12 +197,12 @@ def _has_judged(connection: Connection, response: StoredResponse, scorer: str) -
 def _call(
     response: StoredResponse, request: Request, reply: Reply, identity: dict[str, Any]
 ) -> dict[str, Any]:
-    same = (
+    copied_names = (
         "text", "status", "label_logprobs", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens",
         "latency_ms", "ttft_ms", "finish_reason", "requested_model", "resolved_model", "dtype", "path", "error",
         "attempts",
     )  # fmt: skip
-    return {name: getattr(reply, name) for name in same} | {
+    return {name: getattr(reply, name) for name in copied_names} | {
         "request_key": request_key(identity, request),
         "work_key": response.work_key,
         "session_id": response.session_id,

@@ -127,14 +127,14 @@ def _set_floor(
 ) -> None:
     """Add the mean cosine of each item's intact text with those of items that have another text."""
     texts = list(intact.values())
-    same = Counter(texts)
+    counts = Counter(texts)
     for item, text, mean in zip(
         intact, texts, with_others([vectors[text] for text in texts], texts), strict=True
     ):
         if mean is not None:
             result.unrelated.append(mean)
             result.unrelated_items.append(item)
-            result.pairs += len(texts) - same[text]
+            result.pairs += len(texts) - counts[text]
     result.pairs //= 2
 
 
@@ -150,9 +150,11 @@ def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -
     of_text: dict[str, NDArray[np.float64]] = {}
     for text, vector in zip(texts, rows, strict=True):
         of_text[text] = of_text[text] + vector if text in of_text else vector
-    same, total = Counter(texts), rows.sum(axis=0)
+    counts, total = Counter(texts), rows.sum(axis=0)
     return [
-        float(vector @ (total - of_text[text])) / (len(rows) - same[text]) if len(rows) > same[text] else None
+        float(vector @ (total - of_text[text])) / (len(rows) - counts[text])
+        if len(rows) > counts[text]
+        else None
         for text, vector in zip(texts, rows, strict=True)
     ]
 
@@ -442,10 +444,10 @@ def _is_free(response: StoredResponse) -> bool:
 
 def _wanted(response: StoredResponse, intact: Mapping[Key, tuple[StoredResponse, str]]) -> str | None:
     """Return the text that an answer is compared with, or None."""
-    what = compared_with(response.trial)
-    if what == RIGHT_ANSWER:
+    reference_kind = compared_with(response.trial)
+    if reference_kind == RIGHT_ANSWER:
         return str(response.trial["accepted"][0])
-    if what == REFERENCE:
+    if reference_kind == REFERENCE:
         return str(response.trial["answer"])
     return intact[_key(response)][1] if _key(response) in intact else None
 
@@ -496,16 +498,16 @@ def _key(response: StoredResponse) -> Key:
 
 def told(outcome: Similarity) -> Iterator[str]:
     """Yield the result as lines of text."""
-    for what, result in (("text", outcome.texts), ("prompt", outcome.prompts)):
+    for unit, result in (("text", outcome.texts), ("prompt", outcome.prompts)):
         if result is None or not result.shown:
             continue
         for name, cosines in result.shown.items():
-            yield f"  {len(cosines):>6}  shown and intact {what}, {name or 'all'}: {fmean(cosines):.3f}"
+            yield f"  {len(cosines):>6}  shown and intact {unit}, {name or 'all'}: {fmean(cosines):.3f}"
         if result.unrelated:
             of_all = f"mean of all {result.pairs:,} pairs" if result.pairs > 1 else "one pair"
-            yield f"  {len(result.unrelated):>6}  intact {what}s of different items: {fmean(result.unrelated):.3f} ({of_all})"
+            yield f"  {len(result.unrelated):>6}  intact {unit}s of different items: {fmean(result.unrelated):.3f} ({of_all})"
         if result.cut:
-            yield f"  {result.cut} of {result.texts} {what}s are longer than the model reads; their end is not in their vectors."
+            yield f"  {result.cut} of {result.texts} {unit}s are longer than the model reads; their end is not in their vectors."
         if result.other_wording:
             yield f"  {result.other_wording} prompts differ from the intact one in labels or order of choices too."
     for (reader, name), cosines in outcome.by_condition().items():

@@ -216,19 +216,19 @@ class CausalModel:
         return self._mask
 
 
-def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random]) -> list[int]:
+def choose(logits: Any, decodings: Sequence[Decoding], draws: Sequence[random.Random]) -> list[int]:
     """Return each row's next token from logits (rows, vocabulary): the best at temperature 0, else by inverse transform sampling."""
     import torch
 
     best: list[int] = logits.argmax(dim=-1).tolist()
-    sampled = [line for line, decoding in enumerate(how) if decoding.temperature > 0]
+    sampled = [line for line, decoding in enumerate(decodings) if decoding.temperature > 0]
     if not sampled:
         return best
-    heat = torch.tensor([how[line].temperature for line in sampled], device=logits.device)
+    heat = torch.tensor([decodings[line].temperature for line in sampled], device=logits.device)
     weights = torch.softmax(logits[sampled] / heat[:, None], dim=-1)
     for row, line in enumerate(sampled):
-        if how[line].top_k is not None or how[line].top_p < 1:
-            weights[row] = _nucleus(weights[row], how[line])
+        if decodings[line].top_k is not None or decodings[line].top_p < 1:
+            weights[row] = _nucleus(weights[row], decodings[line])
     if weights.device.type == "mps":
         weights = weights.cpu()  # MPS has no double precision
     cumulated = weights.double().cumsum(dim=-1)
@@ -243,57 +243,60 @@ def choose(logits: Any, how: Sequence[Decoding], draws: Sequence[random.Random])
 
 def continue_rows(
     logits: Any,
-    how: Sequence[Decoding],
+    decodings: Sequence[Decoding],
     ends: set[int],
     advance: Callable[[list[int] | None, list[int]], Any],
 ) -> Iterator[tuple[int, int, Continuation]]:
     """Continue rows in parallel, each with its own random numbers; yield each with its place in the batch when it ends."""
     import torch
 
-    draws = [generator("sampling", decoding.seed) for decoding in how]
-    done = [Continuation() for _ in how]
-    active = list(range(len(how)))
+    draws = [generator("sampling", decoding.seed) for decoding in decodings]
+    done = [Continuation() for _ in decodings]
+    active = list(range(len(decodings)))
     while active:
         with torch.inference_mode():
-            chosen = choose(logits, [how[row] for row in active], [draws[row] for row in active])
-        stay = [
+            chosen = choose(logits, [decodings[row] for row in active], [draws[row] for row in active])
+        unfinished = [
             place
             for place, (row, token) in enumerate(zip(active, chosen, strict=True))
-            if append_token(done[row], token, how[row], ends)
+            if append_token(done[row], token, decodings[row], ends)
         ]
-        for place in sorted({*range(len(active))} - {*stay}):
+        for place in sorted({*range(len(active))} - {*unfinished}):
             yield place, active[place], done[active[place]]
-        if not stay:
+        if not unfinished:
             return
         with torch.inference_mode():
-            logits = advance(None if len(stay) == len(active) else stay, [chosen[place] for place in stay])
-        active = [active[place] for place in stay]
+            logits = advance(
+                None if len(unfinished) == len(active) else unfinished,
+                [chosen[place] for place in unfinished],
+            )
+        active = [active[place] for place in unfinished]
 
 
-def append_token(decoded: Continuation, token: int, how: Decoding, ends: set[int]) -> bool:
+def append_token(decoded: Continuation, token: int, decoding: Decoding, ends: set[int]) -> bool:
     """Add a token to a row; return whether the row continues."""
     decoded.first_at = decoded.first_at or time.perf_counter()
     decoded.ids.append(token)
     if token in ends:
         decoded.finish = "eos"
-    elif how.stopped(decoded.ids):
+    elif decoding.stopped(decoded.ids):
         decoded.finish = "stop"
     else:
-        return len(decoded.ids) < how.max_tokens
+        return len(decoded.ids) < decoding.max_tokens
     return False
 
 
-def _nucleus(weights: Any, how: Decoding) -> Any:
+def _nucleus(weights: Any, decoding: Decoding) -> Any:
     """Return probabilities with all but the most probable tokens set to 0."""
     import torch
 
     ranked, places = weights.sort(descending=True)
     before = ranked.cumsum(0) - ranked
-    out = before >= how.top_p
-    if how.top_k is not None:
-        out[how.top_k :] = True
-    out[0] = False
-    return torch.zeros_like(weights).index_put((places,), ranked.masked_fill(out, 0.0))
+    excluded = before >= decoding.top_p
+    if decoding.top_k is not None:
+        excluded[decoding.top_k :] = True
+    excluded[0] = False
+    return torch.zeros_like(weights).index_put((places,), ranked.masked_fill(excluded, 0.0))
 
 
 _STATES = frozenset(

@@ -112,14 +112,14 @@ class EncoderDecoderBackend:
             return
         cache = output.past_key_values
 
-        def advance(stay: list[int] | None, chosen: list[int]) -> Any:
+        def advance(unfinished: list[int] | None, chosen: list[int]) -> Any:
             nonlocal read, mask, cache
-            if stay is not None:
-                left = torch.tensor(stay, device=self.model.device)
-                cache.reorder_cache(left)
-                read, mask = _of_lines(read, left), mask[left]
-            news = torch.tensor([[token] for token in chosen], device=self.model.device)
-            output = self._pass(news, read, mask, cache, use_cache=True)
+            if unfinished is not None:
+                indices = torch.tensor(unfinished, device=self.model.device)
+                cache.reorder_cache(indices)
+                read, mask = _of_lines(read, indices), mask[indices]
+            new_tokens = torch.tensor([[token] for token in chosen], device=self.model.device)
+            output = self._pass(new_tokens, read, mask, cache, use_cache=True)
             cache = output.past_key_values
             self.model.forwarded += len(chosen)
             return output.logits[:, -1].float()

@@ -78,8 +78,8 @@ def job_of(request: Request, tokens: Tokens, wording: Wording) -> Job:
 def answer_job(thought: Job, wording: Wording) -> Job:
     """Return the job that scores a request's labels after its reasoning, and generates free text if requested."""
     request, decoded = thought.request, thought.thought
-    apart = wording.thoughts.apart(decoded.ids, opened=wording.thoughts.is_opened_by(thought.tokens.text))
-    ids = decoded.ids[: apart.tokens] if apart.reasoning is not None or apart.tokens else []
+    divided = wording.thoughts.apart(decoded.ids, opened=wording.thoughts.is_opened_by(thought.tokens.text))
+    ids = decoded.ids[: divided.tokens] if divided.reasoning is not None or divided.tokens else []
     tokens = wording.after_thought(thought.tokens, ids, request.labels or ())
     left = request.max_tokens - len(ids)
     decoding = None
@@ -185,14 +185,14 @@ def reply_of(job: Job, wording: Wording, path: str) -> Reply:
     answer: str | None = None
     if prompt is not None and prompt.decoded is not None:
         decoded = prompt.decoded
-        apart = wording.thoughts.apart(decoded.ids, opened=wording.thoughts.is_opened_by(first.tokens.text))
-        answer, status = _read(apart.answer, decoded, request.stop, is_ended=apart.is_ended)
+        divided = wording.thoughts.apart(decoded.ids, opened=wording.thoughts.is_opened_by(first.tokens.text))
+        answer, status = _read(divided.answer, decoded, request.stop, is_ended=divided.is_ended)
         reply = replace(
             reply,
             text=answer,
             status=status,
-            reasoning=apart.reasoning,
-            reasoning_tokens=apart.tokens if thinks else None,
+            reasoning=divided.reasoning,
+            reasoning_tokens=divided.tokens if thinks else None,
             finish_reason=decoded.finish,
         )
     if request.labels is not None:
@@ -309,11 +309,15 @@ def merged(jobs: Sequence[Job], *, apart: bool = False) -> list[Work]:
     work_of: dict[tuple[object, ...], Work] = {}
     for job in jobs:
         for place, row in enumerate(job.rows):
-            how = row.decoding
+            decoding = row.decoding
             settings: tuple[object, ...] = ()
-            if how is not None:
-                draws = (how.temperature, how.seed, how.top_p, how.top_k) if how.temperature > 0 else ()
-                settings = (how.max_tokens, job.request.stop, job.thought_only, *draws)
+            if decoding is not None:
+                draws = (
+                    (decoding.temperature, decoding.seed, decoding.top_p, decoding.top_k)
+                    if decoding.temperature > 0
+                    else ()
+                )
+                settings = (decoding.max_tokens, job.request.stop, job.thought_only, *draws)
             source = None if row.source is None else row.source.tobytes()
             key = (id(job) if apart else None, source, row.seen, row.ids.tobytes(), settings)
             work = work_of.get(key)

@@ -207,14 +207,14 @@ class Memory:
     def write(self, layer: int, start: int, keys: Any, values: Any) -> tuple[Any, Any]:
         """Write keys and values, shape (kv heads, n, width), after the first ``start``; return all up to the new ones."""
         end = start + keys.shape[1]
-        for buffers, news in ((self.keys, keys), (self.values, values)):
+        for buffers, added in ((self.keys, keys), (self.values, values)):
             buffer = buffers.get(layer)
             if buffer is None or buffer.shape[1] < end:
-                larger = news.new_empty((news.shape[0], max(end, start * 3 // 2 + _ROOM), news.shape[2]))
+                larger = added.new_empty((added.shape[0], max(end, start * 3 // 2 + _ROOM), added.shape[2]))
                 if buffer is not None:
                     larger[:, :start] = buffer[:, :start]
                 buffers[layer] = buffer = larger
-            buffer[:, start:end] = news
+            buffer[:, start:end] = added
         return self.keys[layer][:, :end], self.values[layer][:, :end]
 
     def path(self, layer: int, length: int) -> tuple[Any, Any]:
@@ -253,13 +253,16 @@ class CacheMemory:
         """Return rows grouped by what they continue: first the path, deepest first, then one conversation after another."""
         of_source: dict[TokenSpan | None, list[tuple[int, int]]] = {}
         for place, row in enumerate(rows):
-            lying = min(common_length(row.ids, self.path.ids), row.shareable)
+            n_on_path = min(common_length(row.ids, self.path.ids), row.shareable)
             stretch, depth = self.kept.find(row.ids)
             depth = min(depth, row.shareable)
             if row.mean:
-                lying, depth = deepest(self.path.marks, lying), deepest(self.kept.marks(row.ids), depth)
-            source = stretch if depth > lying + _LITTLE and depth >= WORTH_KEEPING else None
-            n_stored = depth if source is not None else lying if lying >= WORTH_KEEPING else 0
+                n_on_path, depth = (
+                    deepest(self.path.marks, n_on_path),
+                    deepest(self.kept.marks(row.ids), depth),
+                )
+            source = stretch if depth > n_on_path + _LITTLE and depth >= WORTH_KEEPING else None
+            n_stored = depth if source is not None else n_on_path if n_on_path >= WORTH_KEEPING else 0
             of_source.setdefault(source, []).append((n_stored, place))
         on_path = _clusters(of_source.pop(None, []), rows, lambda _: self.path.marks)
         talks = [walk for entries in of_source.values() for walk in _clusters(entries, rows, self.kept.marks)]
@@ -269,16 +272,16 @@ class CacheMemory:
     def begin(self, walk: Walk, row: Row) -> int:
         """Load what a walk's first row continues onto the path; return how many of its tokens are there."""
         ids = row.ids[: walk.known]
-        lying = common_length(self.path.ids, ids)
-        if lying < len(ids):
-            self.path.cut(lying)
-            for place, keys, values in self.kept.load(ids, lying):
+        n_on_path = common_length(self.path.ids, ids)
+        if n_on_path < len(ids):
+            self.path.cut(n_on_path)
+            for place, keys, values in self.kept.load(ids, n_on_path):
                 for layer in keys:
                     self.path.write(layer, place, keys[layer], values[layer])
-                lying = place + keys[min(keys)].shape[1]
-            self.path.ids = ids[:lying].copy()
-            self.path.marks |= up_to(self.kept.marks(ids), lying)
-        return deepest(self.path.marks, lying) if walk.sums else lying
+                n_on_path = place + keys[min(keys)].shape[1]
+            self.path.ids = ids[:n_on_path].copy()
+            self.path.marks |= up_to(self.kept.marks(ids), n_on_path)
+        return deepest(self.path.marks, n_on_path) if walk.sums else n_on_path
 
     def keep(self, ids: Ids, start: int, keys: Layers, values: Layers, marks: Mapping[int, Sums]) -> None:
         """Store a row: the first ``start`` tokens from the path, then the given keys and values."""
@@ -288,8 +291,8 @@ class CacheMemory:
             cut = max(0, depth - start)
             pairs = ((self.path.keys, keys), (self.path.values, values))
             left, right = (
-                {n: torch.cat([lying[n][:, depth:start], added[n][:, cut:]], dim=1) for n in added}
-                for lying, added in pairs
+                {n: torch.cat([stored[n][:, depth:start], added[n][:, cut:]], dim=1) for n in added}
+                for stored, added in pairs
             )
             return left, right
 

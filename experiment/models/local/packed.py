@@ -51,20 +51,25 @@ class Branches:
     seen: Any
     _masks: dict[int | None, Any] = field(default_factory=dict)
 
-    def attend(self, layer: int, query: Any, key: Any, value: Any, how: Mapping[str, Any]) -> Any:
+    def attend(self, layer: int, query: Any, key: Any, value: Any, options: Mapping[str, Any]) -> Any:
         """Return the attention's output, shape (1, n, heads, value width)."""
         import torch
 
         keys, values = self.memory.write(layer, self.start, key[0], value[0])
-        window = how.get("sliding_window")
+        window = options.get("sliding_window")
         groups = query.shape[1] // keys.shape[0]
-        if how.get("softcap") or how.get("s_aux") is not None:
-            return _stepwise(query, keys, values, self._mask(window), groups, how)
+        if options.get("softcap") or options.get("s_aux") is not None:
+            return _stepwise(query, keys, values, self._mask(window), groups, options)
         if groups > 1:
             keys, values = keys.repeat_interleave(groups, 0), values.repeat_interleave(groups, 0)
         mask = None if self.seen is None and window is None else self._mask(window)
         output = torch.nn.functional.scaled_dot_product_attention(
-            query, keys[None], values[None], attn_mask=mask, is_causal=mask is None, scale=how.get("scaling")
+            query,
+            keys[None],
+            values[None],
+            attn_mask=mask,
+            is_causal=mask is None,
+            scale=options.get("scaling"),
         )
         return output.transpose(1, 2).contiguous()
 
@@ -98,7 +103,7 @@ class Continuations:
     keys: dict[int, Any]
     values: dict[int, Any]
 
-    def attend(self, layer: int, query: Any, key: Any, value: Any, how: Mapping[str, Any]) -> Any:
+    def attend(self, layer: int, query: Any, key: Any, value: Any, options: Mapping[str, Any]) -> Any:
         """Return the attention's output, shape (1, rows, heads, value width)."""
         import torch
 
@@ -111,23 +116,23 @@ class Continuations:
         own_keys, own_values = own_keys[:, :, :used], own_values[:, :, :used]
         heads = own_keys.shape[1]
         groups = query.shape[1] // heads
-        scale = how.get("scaling") or query.shape[-1] ** -0.5
+        scale = options.get("scaling") or query.shape[-1] ** -0.5
         grouped = query[0].transpose(0, 1).reshape(rows, heads, groups, -1)
         path_keys, path_values = self.memory.path(layer, self.start)
         flat = grouped.permute(1, 0, 2, 3).reshape(heads, rows * groups, -1)
         before = (flat @ path_keys.transpose(1, 2)).reshape(heads, rows, groups, -1).permute(1, 0, 2, 3)
         scores = torch.cat([before, grouped @ own_keys.transpose(2, 3)], dim=-1).float() * scale
-        if softcap := how.get("softcap"):
+        if softcap := options.get("softcap"):
             scores = torch.tanh(scores / softcap) * softcap
         hidden = torch.arange(used, device=query.device)[None, :] > self.lengths[:, None]
-        if (window := how.get("sliding_window")) is not None:
+        if (window := options.get("sliding_window")) is not None:
             places = torch.arange(self.start + used, device=query.device)[None, :]
             gone = (self.start + self.lengths)[:, None] - places >= window
             scores = scores.masked_fill(gone[:, None, None, :], -torch.inf)
         scores[..., self.start :] = scores[..., self.start :].masked_fill(
             hidden[:, None, None, :], -torch.inf
         )
-        weights = _weights(scores, how).to(query.dtype)
+        weights = _weights(scores, options).to(query.dtype)
         shared = (
             weights[..., : self.start].permute(1, 0, 2, 3).reshape(heads, rows * groups, -1) @ path_values
         )
@@ -193,26 +198,26 @@ def register() -> None:
 
 
 def _attention(
-    module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **how: Any
+    module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **options: Any
 ) -> tuple[Any, None]:
     """Compute attention for transformers: query (1, heads, n, width), key and value (1, kv heads, n, width)."""
     strange = {
         name
-        for name, given in how.items()
+        for name, given in options.items()
         if given is not None and name not in _UNDERSTOOD | _WITHOUT_MEANING
     }
     layer = getattr(module, "layer_idx", None)
     current = _current.one
     if current is None or attention_mask is not None or layer is None or strange:
         raise NotUnderstood(f"attention of {type(module).__name__} with {sorted(strange) or 'a mask'}")
-    return current.attend(layer, query, key, value, how), None
+    return current.attend(layer, query, key, value, options), None
 
 
-def _weights(scores: Any, how: Mapping[str, Any]) -> Any:
+def _weights(scores: Any, options: Mapping[str, Any]) -> Any:
     """Return the softmax of scores, shape (rows, kv heads, groups, …, keys), with the model's attention sinks if any."""
     import torch
 
-    sinks = how.get("s_aux")
+    sinks = options.get("s_aux")
     if sinks is None:
         return torch.softmax(scores, dim=-1)
     shape = (1, *scores.shape[1:3], *[1] * (scores.dim() - 3))
@@ -220,18 +225,18 @@ def _weights(scores: Any, how: Mapping[str, Any]) -> Any:
     return torch.softmax(torch.cat([scores, column], dim=-1), dim=-1)[..., :-1]
 
 
-def _stepwise(query: Any, keys: Any, values: Any, mask: Any, groups: int, how: Mapping[str, Any]) -> Any:
+def _stepwise(query: Any, keys: Any, values: Any, mask: Any, groups: int, options: Mapping[str, Any]) -> Any:
     """Return attention with soft-capped scores or sinks, shape (1, n, heads, value width)."""
     import torch
 
     heads, count = keys.shape[0], query.shape[2]
-    scale = how.get("scaling") or query.shape[-1] ** -0.5
+    scale = options.get("scaling") or query.shape[-1] ** -0.5
     grouped = query[0].reshape(heads, groups * count, -1)
     scores = (grouped @ keys.transpose(1, 2)).float() * scale
-    if softcap := how.get("softcap"):
+    if softcap := options.get("softcap"):
         scores = torch.tanh(scores / softcap) * softcap
     scores = scores.reshape(heads, groups, count, -1).masked_fill(~mask, -torch.inf)
-    weights = _weights(scores[None], how)[0].to(query.dtype).reshape(heads, groups * count, -1)
+    weights = _weights(scores[None], options)[0].to(query.dtype).reshape(heads, groups * count, -1)
     return (weights @ values).reshape(heads * groups, count, -1).transpose(0, 1).contiguous()[None]
 
 
@@ -365,14 +370,14 @@ class PackedBackend:
             selection.note(self.model, under_way.found, logits, hidden)
             sums = selection.summed(hidden)
             for owner, depths in marks.items():
-                news: Marks = {
+                new_marks: Marks = {
                     depth: sums[name] if before is None else np.add(sums[name], before)
                     for depth, name in depths.items()
                 }
                 if owner is None:
-                    path.marks |= news
+                    path.marks |= new_marks
                 else:
-                    under_way.marks[owner] = {**up_to(path.marks, step.start), **news}
+                    under_way.marks[owner] = {**up_to(path.marks, step.start), **new_marks}
             complete = []
             alone = len(places) == 1
             for line in step.lines:
@@ -425,9 +430,9 @@ class PackedBackend:
                 state = _continuations(self.memory.path, length, group)
                 logits = torch.stack([row.logits for row in group])
 
-            def advance(stay: list[int] | None, chosen: list[int], state: Continuations = state) -> Any:
-                if stay is not None:
-                    state.stay(torch.tensor(stay, device=self.model.device))
+            def advance(unfinished: list[int] | None, chosen: list[int], state: Continuations = state) -> Any:
+                if unfinished is not None:
+                    state.stay(torch.tensor(unfinished, device=self.model.device))
                 positions = (state.start + state.lengths)[None]
                 given = torch.tensor([chosen], device=self.model.device)
                 with passing(self.model.model, state):
@@ -438,14 +443,14 @@ class PackedBackend:
                 state.goes_on()
                 return logits[0]
 
-            how = [row.decoding for row in group]
-            for line, number, decoded in continue_rows(logits, how, self.model.ends, advance):
+            decodings = [row.decoding for row in group]
+            for line, number, decoded in continue_rows(logits, decodings, self.model.ends, advance):
                 place = group[number].place
                 under_way.found[place].decoded = decoded
                 if place in under_way.hold:  # all but the last token, which was chosen but not computed
-                    news = np.asarray(decoded.ids[:-1], dtype=np.int32)
+                    new_ids = np.asarray(decoded.ids[:-1], dtype=np.int32)
                     with torch.inference_mode():
-                        ids = np.concatenate([under_way.rows[place].ids, news])
+                        ids = np.concatenate([under_way.rows[place].ids, new_ids])
                         self.memory.keep(ids, length, *state.own(line), under_way.marks.get(place, {}))
                 yield place
 

@@ -158,16 +158,18 @@ def _choice(
     return BackendChoice([*ways, plain], {**record, "refused": refused})
 
 
-def _too_far(model: CausalModel, apart: ParityDeviation, tolerance: float) -> str:
+def _too_far(model: CausalModel, deviation: ParityDeviation, tolerance: float) -> str:
     """Return how a backend deviates from plain passes by more than rounding; empty if it does not."""
-    if not apart.nats <= tolerance:
-        return f"differs from plain passes by {apart.nats:.3g} nats; at most {tolerance:g} is rounding"
-    most = STATES_TOLERANCE.get(next(model.model.parameters()).element_size(), STATES_TOLERANCE_16_BIT)
-    if apart.states is None or apart.states <= most:
+    if not deviation.nats <= tolerance:
+        return f"differs from plain passes by {deviation.nats:.3g} nats; at most {tolerance:g} is rounding"
+    states_tolerance = STATES_TOLERANCE.get(
+        next(model.model.parameters()).element_size(), STATES_TOLERANCE_16_BIT
+    )
+    if deviation.states is None or deviation.states <= states_tolerance:
         return ""
     return (
-        f"hidden states differ from those of plain passes by {apart.states:.3g} of their length; "
-        f"at most {most:g} is rounding"
+        f"hidden states differ from those of plain passes by {deviation.states:.3g} of their length; "
+        f"at most {states_tolerance:g} is rounding"
     )
 
 
@@ -224,9 +226,9 @@ def _difference(model: CausalModel, way: Way, rows: Sequence[Row], tokens: int) 
     """Return a backend's deviation from plain passes; it may choose another token only if the two are this close."""
     prepared = [replace(row, targets=_targets(row)) for row in rows]
     outcomes = dict(way.compute(prepared, MemoryBudget(tokens, 16 * tokens)))
-    apart = [_apart_from_plain(model, row, outcomes[place]) for place, row in enumerate(prepared)]
-    states = [deviation.states for deviation in apart if deviation.states is not None]
-    return ParityDeviation(max(deviation.nats for deviation in apart), max(states) if states else None)
+    deviations = [_apart_from_plain(model, row, outcomes[place]) for place, row in enumerate(prepared)]
+    states = [deviation.states for deviation in deviations if deviation.states is not None]
+    return ParityDeviation(max(deviation.nats for deviation in deviations), max(states) if states else None)
 
 
 def _between(way: Way, plain: Way, rows: Sequence[Row], tokens: int) -> float:
@@ -259,28 +261,28 @@ def _targets(row: Row) -> tuple[tuple[int, int], ...]:
 def _apart_from_plain(model: CausalModel, row: Row, outcome: RowOutcome) -> ParityDeviation:
     import torch
 
-    news = [] if outcome.decoded is None else outcome.decoded.ids
-    ids = [*row.ids.tolist(), *news]
+    new_tokens = [] if outcome.decoded is None else outcome.decoded.ids
+    ids = [*row.ids.tolist(), *new_tokens]
     with torch.inference_mode():
         tokens = torch.tensor([ids], device=model.device)
         first = min([position for position, _ in row.targets] + [len(row.ids)]) - 1
         over = [(0, range(len(row.ids)))] if row.mean else []
         with model.watched([(0, position) for position in row.states], over) as hidden:
             logprobs = model.logits(tokens, range(first, len(ids)), use_cache=False)[0].log_softmax(-1)
-    apart = [
+    differences = [
         abs(logprobs[position - 1 - first, token].item() - outcome.logprobs[position, token])
         for position, token in row.targets
     ]
-    for step, token in enumerate(news):
+    for step, token in enumerate(new_tokens):
         after = logprobs[len(row.ids) - 1 + step - first]
-        apart.append((after.max() - after[token]).item())
+        differences.append((after.max() - after[token]).item())
     pairs = [
         (outcome.states[position], hidden.of_place(number)) for number, position in enumerate(row.states)
     ]
     if row.mean and outcome.mean is not None:
         pairs.append((outcome.mean, hidden.of_sum(0) / np.float32(len(row.ids))))
     states = [_share_apart(state, model.in_16_bits(other)) for state, other in pairs]
-    nats = max(value if math.isfinite(value) else math.inf for value in apart)
+    nats = max(value if math.isfinite(value) else math.inf for value in differences)
     return ParityDeviation(nats, max(states) if states else None)
 
 
@@ -404,11 +406,11 @@ def require_causal(model: CausalModel, ids: Ids, dtype: str, name: str) -> None:
             for ids_tested in (begun, other)
         )
         model.forwarded += 2 * len(begun)
-        apart = float((left - right).abs().max().item())
-    if math.isfinite(apart) and apart > _MUCH * TOLERANCE.get(dtype, TOLERANCE_16_BIT):
+        difference = float((left - right).abs().max().item())
+    if math.isfinite(difference) and difference > _MUCH * TOLERANCE.get(dtype, TOLERANCE_16_BIT):
         raise UserError(
             f"{name} ({type(model.model).__name__}) sees the tokens that come behind a token: the log-probabilities of a beginning "
-            f"change by {apart:.2g} nats with the text's last tokens",
+            f"change by {difference:.2g} nats with the text's last tokens",
             mend="Name a model that writes text from left to right. BERT-like models do so only where they were trained for it and "
             "their config.json says is_decoder: true.",
         )

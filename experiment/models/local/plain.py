@@ -99,37 +99,37 @@ class PlainBackend:
         outcomes = [RowOutcome() for _ in rows]
         selection = asked_of(rows, start, prefix.sums)
         columns = selection.columns()
-        how = [row.decoding for row in rows if row.decoding is not None]
+        decodings = [row.decoding for row in rows if row.decoding is not None]
         cache = None
         with torch.inference_mode():
             tokens = padded([row.ids[start:] for row in rows], self.model.device)
             if start:
                 cache = fork(prefix.cache, len(rows), self.model.device)
-            elif how and self.keeps_memory:
+            elif decodings and self.keeps_memory:
                 cache = new_cache(self.model)
             with self.model.watched(*selection.watched()) as hidden:
                 logits = self.model.logits(tokens, list(columns), **self.model.going_on(cache))
             selection.note(self.model, outcomes, logits, hidden)
         self.model.forwarded += sum(len(row.ids) - start for row in rows)
-        if not how:
+        if not decodings:
             yield from enumerate(outcomes)
             return
         whole = rows[0].ids.tolist()
 
-        def advance(stay: list[int] | None, chosen: list[int]) -> Any:
+        def advance(unfinished: list[int] | None, chosen: list[int]) -> Any:
             if cache is None:
                 whole.extend(chosen)
-                news = [whole]
+                new_tokens = [whole]
             else:
-                if stay is not None:
-                    cache.reorder_cache(torch.tensor(stay, device=self.model.device))
-                news = [[token] for token in chosen]
-            given = torch.tensor(news, device=self.model.device)
+                if unfinished is not None:
+                    cache.reorder_cache(torch.tensor(unfinished, device=self.model.device))
+                new_tokens = [[token] for token in chosen]
+            given = torch.tensor(new_tokens, device=self.model.device)
             self.model.forwarded += given.numel()
-            return self.model.logits(given, [len(news[0]) - 1], **self.model.going_on(cache))[:, 0]
+            return self.model.logits(given, [len(new_tokens[0]) - 1], **self.model.going_on(cache))[:, 0]
 
         after = logits[:, columns[len(whole) - 1 - start]]
-        for _, row, decoded in continue_rows(after, how, self.model.ends, advance):
+        for _, row, decoded in continue_rows(after, decodings, self.model.ends, advance):
             outcomes[row].decoded = decoded
             yield row, outcomes[row]
 
@@ -145,8 +145,10 @@ class Group:
 def plan_groups(rows: Sequence[Row]) -> list[Group]:
     """Return groups of rows with a common prefix each, cut through the tree of their tokens so that the fewest are computed."""
     order = sorted(range(len(rows)), key=lambda place: rows[place].ids.astype(">u4").tobytes())
-    most = [row.shareable for row in rows]
-    shared = [min(common_length(rows[a].ids, rows[b].ids), most[a], most[b]) for a, b in pairwise(order)]
+    shareable = [row.shareable for row in rows]
+    shared = [
+        min(common_length(rows[a].ids, rows[b].ids), shareable[a], shareable[b]) for a, b in pairwise(order)
+    ]
 
     def cut(start: int, stop: int, depth: int) -> tuple[int, list[tuple[int, int, int]]]:
         """Return tokens to compute and (prefix, start, stop) spans for the sorted rows start..stop-1."""

@@ -103,20 +103,20 @@ def _compared(
     level: str, left: str, right: str, replies: dict[str, dict[str, Reply]]
 ) -> ComputationDifference:
     left_replies, other = replies[left], replies[right]
-    apart: list[float] = []
+    differences: list[float] = []
     changed = 0
     for key, reply in left_replies.items():
-        beside = other[key]
-        changed += (reply.text, reply.generated) != (beside.text, beside.generated)
-        labels, labels_beside = reply.label_logprobs or {}, beside.label_logprobs or {}
-        apart += [abs(value - labels_beside[label]) for label, value in labels.items()]
-        apart += [
+        other_reply = other[key]
+        changed += (reply.text, reply.generated) != (other_reply.text, other_reply.generated)
+        labels, other_labels = reply.label_logprobs or {}, other_reply.label_logprobs or {}
+        differences += [abs(value - other_labels[label]) for label, value in labels.items()]
+        differences += [
             abs(a.surprisal - b.surprisal)
-            for a, b in zip(reply.regions, beside.regions, strict=True)
+            for a, b in zip(reply.regions, other_reply.regions, strict=True)
             if a.surprisal is not None and b.surprisal is not None
         ]
     return ComputationDifference(
-        level, left, right, len(left_replies), max(apart) if apart else None, changed
+        level, left, right, len(left_replies), max(differences) if differences else None, changed
     )
 
 

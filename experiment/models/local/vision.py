@@ -164,8 +164,8 @@ class VisionBackend:
             outcomes = {place: RowOutcome(computed=len(rows[place].ids)) for place in places}
             self._score([(rows[place], outcomes[place]) for place in places if rows[place].targets])
             for place in places:
-                if (how := rows[place].decoding) is not None:
-                    outcomes[place].decoded = self._continue(rows[place], how)
+                if (decoding := rows[place].decoding) is not None:
+                    outcomes[place].decoded = self._continue(rows[place], decoding)
                 if self.alone:
                     outcomes[place].time_since(started)
                 yield place, outcomes[place]
@@ -187,19 +187,19 @@ class VisionBackend:
                 (at, token): float(logits[number, keep.index(at - 1), token]) for at, token in row.targets
             }
 
-    def _continue(self, row: Row, how: Decoding) -> Continuation:
+    def _continue(self, row: Row, decoding: Decoding) -> Continuation:
         """Generate text after a prompt with transformers' generation, each token chosen as the study sets."""
         import torch
         from transformers import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-        model, decoded, draws = self.model, Continuation(), generator("sampling", how.seed)
+        model, decoded, draws = self.model, Continuation(), generator("sampling", decoding.seed)
         goes_on = True
 
         class ChosenToken(LogitsProcessor):  # type: ignore[misc]
             def __call__(self, input_ids: Any, scores: Any) -> Any:
                 nonlocal goes_on
-                token = choose(scores.float(), [how], [draws])[0]
-                goes_on = append_token(decoded, token, how, model.ends)
+                token = choose(scores.float(), [decoding], [draws])[0]
+                goes_on = append_token(decoded, token, decoding, model.ends)
                 only = torch.full_like(scores, -torch.inf)
                 only[0, token] = 0.0
                 return only
@@ -212,7 +212,7 @@ class VisionBackend:
         inputs = self._inputs([_seen(row).text], [_seen(row).pictures])
         with torch.inference_mode():
             model.model.generate(
-                **inputs, max_new_tokens=how.max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0,
+                **inputs, max_new_tokens=decoding.max_tokens, do_sample=False, num_beams=1, repetition_penalty=1.0,
                 logits_processor=LogitsProcessorList([ChosenToken()]), stopping_criteria=StoppingCriteriaList([ReplyOver()]),
             )  # fmt: skip
         model.forwarded += len(row.ids) + len(decoded.ids)

@@ -37,10 +37,10 @@ def told_of(connection: Connection, session_id: str) -> dict[int, TrialFeedback]
         .group_by(scores.c.session_id, scores.c.trial_index, scores.c.attempt)
         .subquery()
     )
-    same = and_(first.c.trial_index == trials.c.trial_index, first.c.attempt == trials.c.attempt)
+    is_same_trial = and_(first.c.trial_index == trials.c.trial_index, first.c.attempt == trials.c.attempt)
     query = (
         select(trials.c.trial_index, trials.c.response_raw, trials.c.timed_out, scores.c.correct)
-        .join(first, same, isouter=True)
+        .join(first, is_same_trial, isouter=True)
         .join(scores, scores.c.score_id == first.c.score_id, isouter=True)
         .where(trials.c.session_id == session_id)
         .order_by(trials.c.trial_index, trials.c.attempt)

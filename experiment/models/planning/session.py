@@ -322,8 +322,8 @@ class ModelSession:
             trial["trial_index"],
         )
         more = (self.yoked_to,) if self.yoked_to is not None else ()
-        what = "sampling" if purpose in ANSWERS else f"sampling {purpose}"
-        seed = stable_seed(self._seed, what, trial["item_id"], *place, *more)
+        stream = "sampling" if purpose in ANSWERS else f"sampling {purpose}"
+        seed = stable_seed(self._seed, stream, trial["item_id"], *place, *more)
         limit = turn.max_tokens
         if purpose == UNSCRAMBLE:
             # the model's own limit applies to its answers
@@ -407,13 +407,13 @@ def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
     shown = step["text"].split()
     intact = intact_text(trial, step["text"]).split()
     lines = [line for line, words in enumerate(step["lines"] or ()) for _ in words.split()]
-    same = len(intact) == len(shown)
+    same_length = len(intact) == len(shown)
     return [
         {
             "region": place,
             "shown": word,
-            "intact": intact[place] if same else None,
-            "is_changed": intact[place] != word if same else None,
+            "intact": intact[place] if same_length else None,
+            "is_changed": intact[place] != word if same_length else None,
             "line": lines[place] if len(lines) == len(shown) else None,
         }
         for place, word in enumerate(shown)

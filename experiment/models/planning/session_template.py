@@ -99,7 +99,7 @@ class SessionTemplate:
         manner = self.manner
         whole = manner.context != "independent"
         places: list[TrialSlot] = []
-        since: list[str] = []
+        texts_since: list[str] = []
         shown: list[Mapping[str, Any]] | None = None
         if self.prompter.is_published:
             return [TrialSlot(trial, "", None) for screen in plan["screens"] if screen["kind"] == "block"
@@ -107,23 +107,23 @@ class SessionTemplate:
         for screen in plan["screens"]:
             kind = screen["kind"]
             if kind == "instructions":
-                since += [page["text"] for page in screen["pages"] if page["text"]]
+                texts_since += [page["text"] for page in screen["pages"] if page["text"]]
             elif kind == "break" and screen.get("text") and whole:
-                since.append(screen["text"])
+                texts_since.append(screen["text"])
             elif kind == "practice" and manner.practice == "shown":
-                since += self._solved(screen)
+                texts_since += self._solved(screen)
             elif kind == "block" or (kind == "practice" and manner.practice == "answered"):
                 in_talk = whole or kind == "practice"
-                lead = BLANK.join(since)
+                lead = BLANK.join(texts_since)
                 for trial in screen["trials"]:
                     if not self._is_asked(trial):
-                        since += [self.prompter.turn(trial).text] if in_talk else []
+                        texts_since += [self.prompter.turn(trial).text] if in_talk else []
                         continue
                     if in_talk:
-                        lead, since = BLANK.join(since), []
-                    news = not in_talk or not shown or trial["exemplars"] != shown
+                        lead, texts_since = BLANK.join(texts_since), []
+                    is_new = not in_talk or not shown or trial["exemplars"] != shown
                     shown = trial["exemplars"] if in_talk else None
-                    places.append(TrialSlot(trial, lead, _feedback_of(screen), news))
+                    places.append(TrialSlot(trial, lead, _feedback_of(screen), is_new))
         return places
 
     def _is_asked(self, trial: PlannedTrial) -> bool:

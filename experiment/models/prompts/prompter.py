@@ -209,9 +209,13 @@ class Prompter:
     def _few_shot(self, trial: Mapping[str, Any], instruction: Sequence[str]) -> list[str]:
         """Return the parts of a few-shot prompt: question, solved trials, trial; the question comes last if nothing else is shown."""
         *before, answering = trial["steps"]
-        how = list(instruction)
-        ending = how.pop() if how and how[-1] == self.words["answer"] else ""
-        question = "\n".join(line for line in (answering.get("ask"), *how) if line)
+        instruction_lines = list(instruction)
+        ending = (
+            instruction_lines.pop()
+            if instruction_lines and instruction_lines[-1] == self.words["answer"]
+            else ""
+        )
+        question = "\n".join(line for line in (answering.get("ask"), *instruction_lines) if line)
         solved = [
             f"{_captioned(answering, exemplar['text'])}\n{self.words['answer']} {exemplar['label']}"
             for exemplar in trial["exemplars"]

@@ -94,9 +94,9 @@ class Batches:
         requests: dict[str, tuple[ModelSession, Request]] = {}
         planned: set[str] = set()
         for session in plan() if wanted else ():
-            mine = wanted.intersection(session.keys)
-            if mine:
-                planned |= mine
+            keys_of_session = wanted.intersection(session.keys)
+            if keys_of_session:
+                planned |= keys_of_session
                 begun, left = self._begin(session, recording)
                 recording.expect(session.session_id, left)
                 requests |= {request.work_key: (session, request) for request in begun}
@@ -111,11 +111,15 @@ class Batches:
                 failed[(reply.error or reply.status).splitlines()[0][:WORDS]] += 1
             known_cost = self._price.of(reply)
             # requests that the provider did not process cost nothing; an answer without token counts may have cost the most
-            most = (
+            highest_cost = (
                 0.0 if reply.status in UNFINISHED and not reply.unsettled_tries else self._price.most(request)
             )
             recording.keep(
-                session, request, reply, cost=most if known_cost is None else known_cost, in_batch=True
+                session,
+                request,
+                reply,
+                cost=highest_cost if known_cost is None else known_cost,
+                in_batch=True,
             )
             taken += 1
         recording.settle(0)
@@ -135,17 +139,17 @@ class Batches:
         self, plan: Callable[[], Iterable[ModelSession]], surveyed: Survey, recording: Recording
     ) -> set[str]:
         """Subtract pending requests from a run's survey and report them; return their work keys."""
-        out = self.out() if self.are_there else set()
-        wanted = {key.partition(":")[0] for key in out}
+        pending = self.out() if self.are_there else set()
+        wanted = {key.partition(":")[0] for key in pending}
         theirs: set[str] = set()
-        for number, wave in enumerate(waves(plan())) if out else ():
+        for number, wave in enumerate(waves(plan())) if pending else ():
             for session in wave:
-                mine = wanted.intersection(session.keys)
-                if not mine:
+                keys_of_session = wanted.intersection(session.keys)
+                if not keys_of_session:
                     continue
                 stored = recording.read(partial(told_of, session_id=session.session_id))
                 blocks = Blocks(session).of_trial
-                for key in mine:
+                for key in keys_of_session:
                     trial = session.trial_of(key)
                     if trial["trial_index"] in stored:
                         continue
@@ -153,14 +157,14 @@ class Batches:
                     place = (number, blocks[trial["trial_index"]])
                     surveyed.missing[place] = surveyed.missing.get(place, 0) - 1
                     surveyed.out[place] += 1
-        mine_out = {key for key in out if key.partition(":")[0] in theirs}
-        if mine_out:
+        own_pending = {key for key in pending if key.partition(":")[0] in theirs}
+        if own_pending:
             names = ", ".join(batch.name for batch in self._ledger.state.open) or "fetched soon"
             self._say(
-                f"{self._reader}: {len(mine_out)} requests are out in a batch ({names}) and are not sent again; give "
+                f"{self._reader}: {len(own_pending)} requests are out in a batch ({names}) and are not sent again; give "
                 "the same command later, or --batch, to collect them, or --cancel-batches to give them up"
             )
-        return mine_out
+        return own_pending
 
     def hand_over(
         self, requests: Iterable[Request], dialect: Any, *, budget: float | None, limit: float | None
@@ -198,10 +202,10 @@ class Batches:
                 left = min(left, budget - spending(connection, self._study).total)
             total, count = 0.0, 0
             for request in wanted:
-                most = self._price.most(request)
-                if total + most > left:
+                highest_cost = self._price.most(request)
+                if total + highest_cost > left:
                     break
-                total, count = total + most, count + 1
+                total, count = total + highest_cost, count + 1
             if count and total:
                 self._payer.set_aside(connection, f"{BATCH}-{self._payer.run_id}", total, BATCH)
             return count
@@ -241,7 +245,7 @@ class Batches:
         """Report submitted requests that the plan lacks; raise an error if the user has not decided what happens to them."""
         ledger = self._ledger
         strange: list[Batch] = []
-        out = came = 0
+        n_pending = n_answered = 0
         for batch in self._own():
             if batch.is_decided:
                 continue
@@ -250,28 +254,28 @@ class Batches:
             here = [key for key in keys if lines.get(key, not batch.is_collected)]
             if here:
                 strange.append(batch)
-                came += len(here) if batch.is_collected else 0
-                out += 0 if batch.is_collected else len(here)
+                n_answered += len(here) if batch.is_collected else 0
+                n_pending += 0 if batch.is_collected else len(here)
         if not strange:
             return
         names = ", ".join(batch.name for batch in strange)
         costs = batch_costs(ledger, self._price)
         cost = format_usd(sum(costs.get(batch.token, 0.0) for batch in strange))
         fates = [
-            f"{came} answers, which cost {cost}" if came else "",
-            f"{out} requests that are out" if out else "",
+            f"{n_answered} answers, which cost {cost}" if n_answered else "",
+            f"{n_pending} requests that are out" if n_pending else "",
         ]
-        what = " and ".join(filter(None, fates))
+        description = " and ".join(filter(None, fates))
         if refuses:
             raise UserError(
                 f"{self._reader} has changed: a batch ({names}) was submitted under another plan or other settings, and "
-                f"it matches no trial of the plan: {what}; the cost is recorded",
+                f"it matches no trial of the plan: {description}; the cost is recorded",
                 mend="Undo the change, and they are stored; or give the model another name in the study; or set "
                 "--if-changed set_aside or keep_both to continue without them; --cancel-batches cancels pending batches.",
                 exit_code=1,
             )
         self._say(
-            f"{self._reader}: {what} match no trial of the plan ({names}); the cost is recorded, and the replies are kept in "
+            f"{self._reader}: {description} match no trial of the plan ({names}); the cost is recorded, and the replies are kept in "
             "batches/ and stored if the plan includes their trials again"
         )
         self._decide(strange)

@@ -101,10 +101,12 @@ def never_trials(where: ColumnElement[bool]) -> Any:
         .where(where, is_kind)
         .group_by(flags.c.session_id, flags.c.trial_index)
     )
-    same = and_(trials.c.session_id == flags.c.session_id, trials.c.trial_index == flags.c.trial_index)
+    is_same_trial = and_(
+        trials.c.session_id == flags.c.session_id, trials.c.trial_index == flags.c.trial_index
+    )
     return (
         select(flags.c.session_id, flags.c.trial_index, flags.c.reason)
-        .join(trials, same, isouter=True)
+        .join(trials, is_same_trial, isouter=True)
         .where(flags.c.flag_id.in_(newest), flags.c.kind == TOO_LONG, trials.c.session_id.is_(None))
         .order_by(flags.c.flag_id)
     )
@@ -113,9 +115,9 @@ def never_trials(where: ColumnElement[bool]) -> Any:
 def ask_again(connection: Connection, study: str, reader: str) -> int:
     """Allow prompts that were too long to be sent again, for example after a server's context grew; return the number of sessions."""
     of_reader = and_(sessions.c.study == study, sessions.c.reader == reader)
-    mine = select(sessions.c.session_id).where(of_reader)
+    sessions_of_reader = select(sessions.c.session_id).where(of_reader)
     named: set[str] = set()
-    for row in connection.execute(never_trials(flags.c.session_id.in_(mine))).all():
+    for row in connection.execute(never_trials(flags.c.session_id.in_(sessions_of_reader))).all():
         records.add_flag(
             connection,
             row.session_id,

@@ -133,11 +133,11 @@ class ModelRun:
     def status_now(self) -> RunStatus:
         """Return the current status."""
         status, outcome, worker = self.status, self.outcome, self.worker
-        same = (
+        copied_names = (
             "planned", "stored_before", "answered", "failed", "given_up", "cached", "cost_usd", "error_kinds", "tokens",
             "response_statuses", "stopped",
         )  # fmt: skip
-        for name in same:
+        for name in copied_names:
             setattr(status, name, getattr(outcome, name))
         if worker.waits and not outcome.answered:
             self.speed = (
@@ -159,12 +159,12 @@ class ModelRun:
 
     def summary(self) -> dict[str, Any]:
         """Return the final entry of the run's record."""
-        same = (
+        copied_names = (
             "answered", "left", "error_kinds", "response_statuses", "given_up", "ended", "first_tokens", "statuses", "tokens",
             "cost_usd", "cached", "lost_usd", "unanswered_usd", "blocks", "interrupted", "stopped", "engine",
         )  # fmt: skip
         outcome = self.outcome
-        return {name: getattr(outcome, name) for name in same} | {
+        return {name: getattr(outcome, name) for name in copied_names} | {
             "errors": outcome.failed, "too_long": outcome.too_long[:SHOWN_ERRORS]
         }  # fmt: skip
 
@@ -457,7 +457,7 @@ class CommandRun:
         )
         local = [run for run in runs if run.is_local]
         turns = threading.Lock()
-        stay = len(local) < 2 or (
+        stay_loaded = len(local) < 2 or (
             not any(hasattr(run.engine, "rest") for run in local)
             and environment.fit_together([run.worker.settings for run in local])
         )
@@ -468,7 +468,7 @@ class CommandRun:
                 self._gate,
                 order,
                 turns if run.is_local or run.is_timed else None,
-                (lambda: None) if stay or not run.is_local else lambda: self._make_room(run),
+                (lambda: None) if stay_loaded or not run.is_local else lambda: self._make_room(run),
                 keeps_going=self.options.keep_going,
             )
 

@@ -392,13 +392,13 @@ def describe_parity(reader: str, parity: Mapping[str, object]) -> list[str]:
     """Describe the backend of a local model and its deviation from plain passes; empty without a check."""
     if not parity.get("checked"):
         return []
-    how = _COMPUTES.get(str(parity["path"]), str(parity["path"]))
-    apart, checked = parity.get("max_abs_difference"), parity["checked"]
+    method = _COMPUTES.get(str(parity["path"]), str(parity["path"]))
+    difference, checked = parity.get("max_abs_difference"), parity["checked"]
     far = ""
-    if isinstance(apart, float):
+    if isinstance(difference, float):
         prompts = "1 prompt" if checked == 1 else f"{checked} prompts"
-        far = f"; in {prompts} checked, log-probabilities are at most {apart:.1g} nats from plain passes"
-    return [f"{reader}: computes {how}{far}"]
+        far = f"; in {prompts} checked, log-probabilities are at most {difference:.1g} nats from plain passes"
+    return [f"{reader}: computes {method}{far}"]
 
 
 def new_run_id() -> str:
