@@ -104,7 +104,7 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
         ]
         left = ", ".join(f"{n} {reason}" for reason, n in condition.left_intact.items())
         short = ", ".join(
-            f"{words} took {made} of {condition.asked}" for made, words in condition.fewer.items()
+            f"{words} took {number} of {condition.asked}" for number, words in condition.fewer.items()
         )
         rows.append(
             [name, str(condition.items), *(numbers if changed else []), *([short] if fewer else []), left]

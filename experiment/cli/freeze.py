@@ -101,12 +101,16 @@ def _sessions_before(study: Study) -> int:
 
     from experiment.store.tables import sessions
 
-    mine = (sessions.c.study == study.id, sessions.c.reader_kind == "human", sessions.c.is_pilot.is_(False))
+    conditions = (
+        sessions.c.study == study.id,
+        sessions.c.reader_kind == "human",
+        sessions.c.is_pilot.is_(False),
+    )
     store = store_of(study)
     if store is None:
         return 0
     with store, store.read() as connection:
-        return int(connection.scalar(select(func.count()).select_from(sessions).where(*mine)) or 0)
+        return int(connection.scalar(select(func.count()).select_from(sessions).where(*conditions)) or 0)
 
 
 def _check(study: Study, heads: Path | None, as_json: bool) -> None:

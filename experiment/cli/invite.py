@@ -108,11 +108,11 @@ def invite(study: Path, **options: Any) -> None:
                 connection, loaded.id, whom, base_url=chosen.base_url, days=chosen.days, again=chosen.again
             )
 
-        made = store.write(make).result()
+        invitations = store.write(make).result()
         note_place(store, loaded.id, INVITED_TO, file, this_user())
-    _write(file, made)
+    _write(file, invitations)
     click.echo(
-        f"Wrote {counted(len(made), 'link')} to {file}"
+        f"Wrote {counted(len(invitations), 'link')} to {file}"
         + (f", valid for {chosen.days:g} days." if chosen.days else ".")
     )
 
@@ -148,7 +148,7 @@ def _signed(study: Study, names: list[str], days: float | None, base_url: str) -
     return [Invitation(name, signed_link(base_url, key, study.id, name, until), stamp(end)) for name in names]
 
 
-def _write(file: Path, made: list[Invitation]) -> None:
+def _write(file: Path, invitations: list[Invitation]) -> None:
     """Write links to a CSV that only its owner can read, because it contains names."""
     from experiment.exporting.files import cell
     from stimuli.files import replace_file
@@ -156,7 +156,7 @@ def _write(file: Path, made: list[Invitation]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
     writer.writerow(["participant", "link", "expires_at"])
-    for invitation in made:
+    for invitation in invitations:
         writer.writerow(
             cell(value, is_text=True)
             for value in (invitation.participant, invitation.link, invitation.expires_at)

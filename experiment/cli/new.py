@@ -110,7 +110,7 @@ def copy_template(
     path = "" if chosen is None else data_path(chosen, data, directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UserError(f"{directory} exists and is not empty", mend="Name a new folder.")
-    made = _first_missing(directory)
+    created = _first_missing(directory)
     try:
         source, parts = template_folders()[template], parts_of(template).values()
         others = [ABOUT_FILE, *(f"{part.name}.yaml" for part in parts), *(part.folder for part in parts)]
@@ -128,7 +128,7 @@ def copy_template(
         text = file.read_text("utf-8")
         file.write_text(re.sub(r"(?m)^study: \S+", f"study: {study_id}", text, count=1), "utf-8")
     except BaseException:
-        _take_away(directory, made)
+        _take_away(directory, created)
         raise
 
 
@@ -151,9 +151,9 @@ def _first_missing(directory: Path) -> Path | None:
     return missing[-1] if missing else None
 
 
-def _take_away(directory: Path, made: Path | None) -> None:
+def _take_away(directory: Path, created: Path | None) -> None:
     """Remove an incomplete study, so that the command can be repeated; an existing folder stays, empty."""
-    for path in [made] if made is not None else list(directory.iterdir()):
+    for path in [created] if created is not None else list(directory.iterdir()):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:

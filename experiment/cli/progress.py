@@ -220,7 +220,7 @@ def remarks_of(status: RunStatus) -> list[str]:
     parts = [f"{count} × {kind}" for kind, count in list(status.error_kinds.items())[:3]]
     if status.waits and status.waits not in (status.engine or ""):
         parts.append(f"waits: {status.waits}")
-    beside = [f"{status.cached:,} from the cache"] if status.cached else []
+    notes = [f"{status.cached:,} from the cache"] if status.cached else []
     if status.engine and status.state not in ENDED:
-        beside.insert(0, status.engine)
-    return [*parts, *(["; ".join(beside)] if beside else [])]
+        notes.insert(0, status.engine)
+    return [*parts, *(["; ".join(notes)] if notes else [])]

@@ -61,9 +61,9 @@ def reproduce(
     if len(data) > 1:
         raise click.UsageError(f"{paper} is made from one folder; {len(data)} were given.")
     readings = {"choice": own_choice, "text": own_text}
-    beside = {} if dream is None else {"dream": dream}
+    further_data = {} if dream is None else {"dream": dream}
     reproduction = reproduce_paper(
-        paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True), beside
+        paper, data[0], readings, lambda step: click.echo(f"  {step}", err=True), further_data
     )
     page = write_page(reproduction, out or Path(f"reproduced-{paper}"), installed_version())
     same, n_cells = int(reproduction.cells["same"].sum()), len(reproduction.cells)

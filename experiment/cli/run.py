@@ -570,8 +570,8 @@ def _run_all(
         opener = open_on_ray
     target = store_place(study)
     # Ray prints messages about workers between our results
-    apart = redirect_stdout(sys.stderr) if given.engine_name == "ray" else nullcontext()
-    with open_store(target, group_ms=RUN_GROUP_MS) as store, RunTable() as display, apart:
+    redirected = redirect_stdout(sys.stderr) if given.engine_name == "ray" else nullcontext()
+    with open_store(target, group_ms=RUN_GROUP_MS) as store, RunTable() as display, redirected:
         version = version_of(study, store, new_version=given.new_version)
         options = RunOptions(
             version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw, say=display.say,
@@ -614,11 +614,11 @@ def print_outcome(outcome: RunOutcome) -> None:
     from experiment.models.runs.status import describe_read_from_reply, describe_unanswerable, describe_unread
 
     named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
-    never = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
+    given_up = f", {outcome.given_up} can never be answered" if outcome.given_up else ""
     before = f", {outcome.stored_before} were stored before" if outcome.stored_before else ""
     click.echo(
         f"{outcome.reader}: {outcome.answered} trials answered{before}, {outcome.left or 'none'} of {outcome.planned} left"
-        f"{f' ({named})' if named else ''}{never}; {outcome.blocks}"
+        f"{f' ({named})' if named else ''}{given_up}; {outcome.blocks}"
     )
     if not_valid := describe_unread(outcome.response_statuses):
         click.echo(
@@ -679,8 +679,8 @@ def print_outcome(outcome: RunOutcome) -> None:
         )
     if outcome.failed:
         more = outcome.failed - SHOWN_ERRORS
-        beyond = f"… and {more} more. " if more > 0 else ""
-        click.echo(f"  {beyond}The same command asks for these again.", err=True)
+        further = f"… and {more} more. " if more > 0 else ""
+        click.echo(f"  {further}The same command asks for these again.", err=True)
 
 
 def self_test_models(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
@@ -708,8 +708,12 @@ def _print_self_test(name: str, result: Mapping[str, Any]) -> None:
         f"{name}: {'every level keeps its promise' if result['holds'] else 'a level does not keep its promise'}"
     )
     for pair in result["comparisons"]:
-        apart = pair["largest_difference"]
-        difference = "nothing to compare" if apart is None else f"at most {apart:.2g} nats apart"
+        largest_difference = pair["largest_difference"]
+        difference = (
+            "nothing to compare"
+            if largest_difference is None
+            else f"at most {largest_difference:.2g} nats apart"
+        )
         click.echo(
             f"  {pair['determinism']:<7}{pair['left']} and {pair['right']}, {pair['trials']} trials: {difference}, "
             f"{pair['changed_answers']} answers differ"

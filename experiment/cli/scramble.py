@@ -411,10 +411,10 @@ class ChangeSummary:
 
     def _tell_summary(self) -> None:
         operation = self.operation
-        what = {"letter": "words", "word": "sentences", "sentence": "texts"}[operation.type.unit]
+        units = {"letter": "words", "word": "sentences", "sentence": "texts"}[operation.type.unit]
         mean = self.displacement / self.changed if self.changed else 0.0
         click.echo(
-            f"{operation.label}: {self.lines:,} lines, {self.words:,} words; {self.changed:,} {what} changed, "
+            f"{operation.label}: {self.lines:,} lines, {self.words:,} words; {self.changed:,} {units} changed, "
             f"mean displacement {mean:.3f} over all their {operation.type.unit}s",
             err=True,
         )
@@ -425,16 +425,16 @@ class ChangeSummary:
                 f"({self.changed_lines:,} of {self.with_words:,})",
                 err=True,
             )
-        for made, words in sorted(self.made.items()):
-            click.echo(f"made {made} of {self.asked}: {words:,} words", err=True)
+        for n_made, words in sorted(self.made.items()):
+            click.echo(f"made {n_made} of {self.asked}: {words:,} words", err=True)
         for reason, number in self.reasons.most_common():
             click.echo(f"left intact, {reason}: {number:,}{_WAYS_OUT.get(reason, '')}", err=True)
 
     def _tell_short_of_count(self) -> None:
         """Report, even without a summary, words that did not allow the whole count."""
-        for made, words in sorted(self.made.items()):
-            if made != self.asked:
-                click.echo(f"made {made} of {self.asked}: {words:,} words", err=True)
+        for n_made, words in sorted(self.made.items()):
+            if n_made != self.asked:
+                click.echo(f"made {n_made} of {self.asked}: {words:,} words", err=True)
         for reason, number in self.reasons.items():
             if "fewer than" in reason:
                 click.echo(

@@ -85,11 +85,15 @@ def _run(row: Mapping[str, Any]) -> dict[str, Any]:
     from experiment.models.runs.status import silent_for
 
     state = row["state"] if row["ended_at"] is not None or row["alive"] else "killed"
-    same = ("run_id", "reader", "began_at", "seen_at", "ended_at", "host", "pid", "alive")
+    copied_names = ("run_id", "reader", "began_at", "seen_at", "ended_at", "host", "pid", "alive")
     figures = {
         name: value for name, value in (row["figures"] or {}).items() if name not in ("number", "process")
     }
-    return {name: row[name] for name in same} | {"silent_s": silent_for(row), "state": state, **figures}
+    return {name: row[name] for name in copied_names} | {
+        "silent_s": silent_for(row),
+        "state": state,
+        **figures,
+    }
 
 
 def _states(reader: Mapping[str, Any]) -> str:
@@ -157,12 +161,12 @@ def _print(summary: Mapping[str, Any]) -> None:
         when = str(run["ended_at"] or run["seen_at"])[:16].replace("T", " ")
         # the first line states the reason, later ones the remedy
         why = f": {figures.stopped.splitlines()[0]}" if figures.stopped else ""
-        how = "run the same command to resume" if run["state"] == "killed" else run["state"] + why
+        next_step = "run the same command to resume" if run["state"] == "killed" else run["state"] + why
         word = "was killed" if run["state"] == "killed" else "ended"
-        never = f", {figures.given_up} can never be answered" if figures.given_up else ""
+        given_up = f", {figures.given_up} can never be answered" if figures.given_up else ""
         click.echo(
-            f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials{never} "
-            f"({how}){not_valid}"
+            f"last run of {run['reader']} {word} at {when} UTC: {figures.done} of {figures.planned} trials{given_up} "
+            f"({next_step}){not_valid}"
         )
     for batch in summary["batches"]:
         name = batch["batch_id"] or "a batch that does not exist yet"
@@ -174,8 +178,8 @@ def _print(summary: Mapping[str, Any]) -> None:
             if not batch["seen_at"]
             else f" (as of {str(batch['seen_at'])[:16].replace('T', ' ')} UTC; wrods run collects finished answers)"
         )
-        of = batch["reader"] or batch["model"]
-        click.echo(f"{name} of {of}: {str(batch['said']).partition(': ')[2]}{seen}{unmatched}")
+        model = batch["reader"] or batch["model"]
+        click.echo(f"{name} of {model}: {str(batch['said']).partition(': ')[2]}{seen}{unmatched}")
     money = summary["money"]
     if money["spent_usd"] or money["budget_usd"] is not None or money["may_have_been_spent_usd"]:
         parts = [f"spent {format_usd(money['spent_usd'])}"]
