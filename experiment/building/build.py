@@ -43,9 +43,9 @@ def tokenizer_of(study: Study) -> Tokenizer | None:
     named = study.get("materials", "tokenizer")
     if named is None:
         return None
-    beside = study.folder / Path(named).expanduser()
+    path_in_study = study.folder / Path(named).expanduser()
     try:
-        return load_tokenizer(beside if beside.exists() else named)
+        return load_tokenizer(path_in_study if path_in_study.exists() else named)
     except UserError as error:
         place = study.place("materials", "tokenizer")
         raise UserError(f"{place}: {error.message}", mend=error.mend) from None

@@ -131,9 +131,9 @@ def _number_or_text(cell: Any) -> float | str | None:
         return text
 
 
-def _report_matching(matching: Matched, what: str, on: Mapping[str, Tolerance]) -> list[str]:
+def _report_matching(matching: Matched, unit: str, on: Mapping[str, Tolerance]) -> list[str]:
     sizes = ", ".join(f"{name}: {len(ids)}" for name, ids in matching.sets.items())
-    lines = [f"matched {what} ({sizes}) on {', '.join(on)}"]
+    lines = [f"matched {unit} ({sizes}) on {', '.join(on)}"]
     for covariate in matching.balance.covariates():
         worst = matching.balance.largest(covariate)
         if worst is not None and worst.smd is not None:

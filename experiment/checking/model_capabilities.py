@@ -238,14 +238,14 @@ def _too_long(folder: Path, settings: ModelSettings, longest: Request | None) ->
     if count <= most:
         return []
     is_talk = len(longest.messages) > 2
-    what = "the last turn of a session" if is_talk else "the longest trial"
+    subject = "the last turn of a session" if is_talk else "the longest trial"
     mend = (
         "a conversation ends where it does not fit any more; ask fewer trials a session, or context: independent"
         if is_talk
         else "such trials get no answer"
     )
     return [
-        f"{settings.name}: {what} takes roughly {count} tokens, longer than the {most} tokens that it reads: {mend}."
+        f"{settings.name}: {subject} takes roughly {count} tokens, longer than the {most} tokens that it reads: {mend}."
     ]
 
 

@@ -57,9 +57,9 @@ def read_answers(study: Study, connection: Connection) -> ParticipantAnswers:
     tests = _vocabulary_tests(study)
     for question in questions_of(study):
         _add_columns(answers, question["name"], question)
-    mine = select(sessions.c.session_id).where(sessions.c.study == study.id)
+    sessions_of_study = select(sessions.c.session_id).where(sessions.c.study == study.id)
     query = select(events.c.session_id, events.c.kind, events.c.detail).where(
-        events.c.kind.in_(("answers", "device")), events.c.session_id.in_(mine)
+        events.c.kind.in_(("answers", "device")), events.c.session_id.in_(sessions_of_study)
     )
     for session_id, kind, detail in connection.execute(query.order_by(events.c.event_id)):
         if kind == "device":
@@ -326,17 +326,19 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
         for flag in queries.all_flags(connection, study.id)
         if flag["kind"] == "excluded" and flag["trial_index"] is None
     }
-    came = [
+    session_rows = [
         row
         for row in queries.sessions_overview(connection, study.id)
         if row["reader_kind"] == "human" and not row["is_pilot"]
     ]
-    counted = [row["session_id"] for row in came if row["n_trials"] and row["session_id"] not in excluded]
+    counted = [
+        row["session_id"] for row in session_rows if row["n_trials"] and row["session_id"] not in excluded
+    ]
     answers = read_answers(study, connection)
     of_sessions = [answers.by_session.get(session, {}) for session in counted]
     of_elsewhere = _imported(study.id, connection, "human")
-    began = sorted(row["created_at"] for row in came if row["session_id"] not in of_elsewhere)
-    trial_counts = [int(row["n_trials"]) for row in came if row["session_id"] in of_elsewhere]
+    began = sorted(row["created_at"] for row in session_rows if row["session_id"] not in of_elsewhere)
+    trial_counts = [int(row["n_trials"]) for row in session_rows if row["session_id"] in of_elsewhere]
     summed = [
         _summed(
             question,

@@ -92,7 +92,7 @@ def export_study(
 
 
 def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportChoice | None) -> Exported:
-    beside = folder / "analysis" if form == "psych-ds" else folder
+    analysis_folder = folder / "analysis" if form == "psych-ds" else folder
     chosen = choice or ExportChoice()
     lost = 0
     with store.read() as connection:
@@ -103,13 +103,13 @@ def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportC
             dictionary["participants"] = None
         similarity_file = study.folder / STORED
         if similarity_file.is_file():
-            beside.mkdir(exist_ok=True)
-            shutil.copyfile(similarity_file, beside / STORED)
+            analysis_folder.mkdir(exist_ok=True)
+            shutil.copyfile(similarity_file, analysis_folder / STORED)
         if form == "psych-ds":
             given = credits_of(study)
             versions = queries.all_versions(connection, study.id)
             rows = write_psychds(study, tables, folder, given, versions=versions)
-            _what_they_mean(study, dictionary, beside)
+            _what_they_mean(study, dictionary, analysis_folder)
             return Exported(folder, rows, tuple(given.missing()))
         if form == "jspsych":
             ids = {row["session_id"] for row in sessions}
@@ -128,7 +128,7 @@ def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportC
                 written, lost = write_pictures(folder / "pictures", calls.rows())
                 rows |= {"pictures": written} if written else {}
     if form != "jspsych":
-        _what_they_mean(study, dictionary, beside)
+        _what_they_mean(study, dictionary, analysis_folder)
     (folder / "codebook.md").write_text(codebook(study.title, tables), "utf-8")
     return Exported(folder, rows, lost_pictures=lost)
 
@@ -173,8 +173,8 @@ LISTS = ("files.txt", "documentation/files.txt")
 @contextmanager
 def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterator[Path]:
     """Yield an empty folder, and move its contents to ``folder`` as the export if the block ends without an error."""
-    made = not folder.exists()
-    if not made and (not folder.is_dir() or (_holds_something(folder) and not replace)):
+    is_new = not folder.exists()
+    if not is_new and (not folder.is_dir() or (_holds_something(folder) and not replace)):
         raise UserError(
             f"{folder} is not empty", mend="Give a new folder, or write over an export: --replace"
         )
@@ -186,7 +186,7 @@ def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterato
         _move(unfinished, folder, listed_in)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-        if made:
+        if is_new:
             with suppress(OSError):  # it contains the moved files
                 folder.rmdir()
 

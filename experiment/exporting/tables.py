@@ -275,7 +275,7 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
         between = BETWEEN if name in study.between else ""
         prose = f"level of the factor {name}{between}: {', '.join(levels)}; the first is the reference"
         factors[name] = Column(name, "string", None, prose)
-    made: dict[str, tuple[Mapping[str, Column], Callable[[], Rows]]] = {
+    parts_by_name: dict[str, tuple[Mapping[str, Column], Callable[[], Rows]]] = {
         "trials": (_declared(trial_columns()) | factors, lambda: trial_rows(connection, study.id)),
         "regions": (region_columns(), lambda: region_rows(connection, study)),
         "participants": (
@@ -286,8 +286,8 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
         "event_details": (own_columns("event_details"), lambda: _detail_rows(connection, study.id)),
     }
     columns = call_columns(own_columns("calls"), prompts=choice.prompts)
-    mine = [row for row in reversed(sessions) if row["session_id"] in chosen]
-    calls = _table("calls", columns, lambda: call_rows(connection, mine, prompts=choice.prompts))
+    chosen_sessions = [row for row in reversed(sessions) if row["session_id"] in chosen]
+    calls = _table("calls", columns, lambda: call_rows(connection, chosen_sessions, prompts=choice.prompts))
     columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
     items = _table("items", columns, lambda: item_rows(study.items), *study.factors)
 
@@ -296,7 +296,7 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
             table, rows=lambda: (row for row in table.rows() if row["session_id"] in chosen)
         )
 
-    first = [of_chosen(_table(name, *parts)) for name, parts in made.items()]
+    first = [of_chosen(_table(name, *parts)) for name, parts in parts_by_name.items()]
     return [*first, calls, items, *map(of_chosen, verdict_tables(study, connection))]
 
 

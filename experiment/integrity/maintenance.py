@@ -196,7 +196,7 @@ class Maintenance:
     def round(self) -> None:
         """Back every study up, delete what is due, and clean the files, once."""
         for study in self._studies:
-            for what, forget in (
+            for subject, forget in (
                 ("platform ids", forget_platform_ids),
                 ("sessions left on the consent screen", forget_undecided_sessions),
             ):
@@ -204,7 +204,7 @@ class Maintenance:
                     forget(study)
                 except Exception as error:
                     # whatever the error, participants are answering: report it and continue
-                    self._tell(f"{study.study}: {what} could not be forgotten: {error}")
+                    self._tell(f"{study.study}: {subject} could not be forgotten: {error}")
             try:
                 left = clean_up(study.store, study.study, study.folder)
             except Exception as error:

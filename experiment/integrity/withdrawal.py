@@ -548,8 +548,12 @@ def remembered(folder: Path) -> list[str]:
 
 def lists_for(folder: Path, backup: Path, study: str) -> list[Path]:
     """Return the existing lists of withdrawn ids: next to the study's backups, and next to a backup."""
-    beside = backup.resolve().parent
-    lists = (folder / FOLDER / TOMBSTONES, beside / TOMBSTONES, beside / f"{study}-{TOMBSTONES}")
+    backup_folder = backup.resolve().parent
+    lists = (
+        folder / FOLDER / TOMBSTONES,
+        backup_folder / TOMBSTONES,
+        backup_folder / f"{study}-{TOMBSTONES}",
+    )
     return [file for file in lists if file.is_file()]
 
 

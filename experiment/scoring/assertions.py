@@ -199,8 +199,8 @@ class _Taken:
         if not _names_of_others((assertion,), known_names):
             # a program may be asked to write a function that Python has too
             known_names = known_names - BUILTINS | CONSTANTS
-        apart = _Asking(known_names, self)
-        return cast("ast.expr", apart.visit(assertion))
+        visitor = _Asking(known_names, self)
+        return cast("ast.expr", visitor.visit(assertion))
 
     def _gives_functions(self, assertion: ast.expr, known_names: Iterable[str]) -> bool:
         """Return whether a function of the setup receives one of the program's, which no judge can call."""

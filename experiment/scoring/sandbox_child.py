@@ -57,10 +57,10 @@ class LockUnavailable(Exception):
     """A restriction that this machine does not support."""
 
 
-def called(what: str, value: int) -> None:
+def called(operation: str, value: int) -> None:
     """Raise LockUnavailable if a call into the C library failed."""
     if value != 0:
-        raise LockUnavailable(f"{what}: {os.strerror(ctypes.get_errno())}")
+        raise LockUnavailable(f"{operation}: {os.strerror(ctypes.get_errno())}")
 
 
 def enter_namespaces() -> None:
@@ -265,8 +265,8 @@ def unpacked(said: Any) -> Any:
         return {unpacked(key): unpacked(part) for key, part in pairs}
     if kind in ("list", "tuple", "set", "frozenset"):
         (parts,) = rest
-        made: Any = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind]
-        return made(unpacked(part) for part in parts)
+        container: Any = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind]
+        return container(unpacked(part) for part in parts)
     if kind == "other":
         return Other()
     if not all(isinstance(part, str) for part in rest):

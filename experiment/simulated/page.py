@@ -51,9 +51,9 @@ def visit(
     if program is None:
         raise UserError("no Chromium, Chrome or Edge was found", mend="Install one, or leave --page out.")
     # in a separate thread, because the caller's may already run an event loop (in a notebook, for example)
-    with ThreadPoolExecutor(max_workers=1) as apart:
+    with ThreadPoolExecutor(max_workers=1) as executor:
         numbers = range(first, first + readers)
-        return apart.submit(
+        return executor.submit(
             _visits, study, truth, address, given_pass, numbers, speed, told, program
         ).result()
 

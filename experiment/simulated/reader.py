@@ -86,8 +86,8 @@ def fill(
         told(trials)
 
     # in a separate thread, because the caller's may already run an event loop (in a notebook, for example)
-    with ThreadPoolExecutor(max_workers=1) as apart:
-        apart.submit(asyncio.run, take_part(api, given_pass, everyone, pause=pause, told=count)).result()
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        executor.submit(asyncio.run, take_part(api, given_pass, everyone, pause=pause, told=count)).result()
     return done
 
 

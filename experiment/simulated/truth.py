@@ -172,11 +172,11 @@ def read_truth(file: Path) -> GroundTruth:
     for name in given:
         if name not in (*GROUPS, "about"):
             raise unknown_name(f"{file.name}: group", str(name), GROUPS)
-    made = {name: _group(file.name, name, given[name]) for name in GROUPS if name in given}
+    groups = {name: _group(file.name, name, given[name]) for name in GROUPS if name in given}
     for name in ("accuracy", "time"):
-        if name not in made:
+        if name not in groups:
             raise UserError(f"{file.name} does not say the effects of simulated readers: it lacks {name!r}")
-    truth = GroundTruth(**made)
+    truth = GroundTruth(**groups)
     if not 0 <= truth.lapses.rate <= 1:
         raise UserError(f"{file.name}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
     if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:

@@ -172,9 +172,9 @@ class Study:
     def htest_arms(self) -> tuple[str, dict[str, str]] | None:
         """The factor whose sessions show items of different origins, and the origin by level; None without one."""
         for factor, levels in self.between.items():
-            made = {level: str(given["items"]) for level, given in levels.items() if "items" in given}
-            if made:
-                return factor, made
+            origins = {level: str(given["items"]) for level, given in levels.items() if "items" in given}
+            if origins:
+                return factor, origins
         return None
 
     @cached_property

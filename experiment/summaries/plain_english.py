@@ -446,8 +446,8 @@ def _materials(items: Sequence[Item]) -> str:
     roles: Counter[str] = Counter(
         role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
     )
-    beside = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
-    *first, last = [f"{_counted(roles['test'], 'item')}{named}", *beside]
+    other_items = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
+    *first, last = [f"{_counted(roles['test'], 'item')}{named}", *other_items]
     text = f"{', '.join(first)} and {last}" if first else last
     lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
     words = "; ".join(f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in lost.items())
