@@ -92,10 +92,10 @@ def giving_of(
             return KnownCapabilities(
                 None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
             )
-        at, capabilities = probed
+        probed_at, capabilities = probed
         gaps = (*capabilities.gaps(needs), *_unused(settings, capabilities, needs))
         return KnownCapabilities(
-            f"its probe of {at[:10]}",
+            f"its probe of {probed_at[:10]}",
             gaps,
             lacks=frozenset(need for need in NEEDS if capabilities.gaps([need])),
         )

@@ -59,8 +59,8 @@ def analyse(file: Path, out: Path, condition: tuple[str, ...], **given: Any) -> 
 
     levels = {}
     for text in condition:
-        column, _, named = text.partition("=")
-        levels[column.strip()] = [level.strip() for level in named.split(",") if level.strip()]
+        column, _, level_names = text.partition("=")
+        levels[column.strip()] = [level.strip() for level in level_names.split(",") if level.strip()]
     when = datetime.now().astimezone()
     folder = dated_folder(out, when) / "data"
     data = hand_over_table(file, Roles(conditions=levels, **given), folder, when)

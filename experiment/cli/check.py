@@ -92,11 +92,11 @@ def _numbers(plan: Plan, kinds: dict[str, str], design: Any, tests: tuple[int, i
     several = len(plan.groups) > 1
     assumptions = []
     for mean in ACCURACIES if plan.measure.scale == "points" else (1000.0,):
-        given = [
+        statements = [
             EffectStatement("mean", group, level, mean) for group in plan.groups for level in plan.levels
         ]
         try:
-            truth = assumed(plan, kinds, given, "usual spreads")
+            truth = assumed(plan, kinds, statements, "usual spreads")
             expected = expected_precision(plan, truth, sizes, layout, tests[0])
         except UserError:
             return None
@@ -155,7 +155,7 @@ def _told(plan: Plan, data: dict[str, Any]) -> str:
     unit = " points" if data["unit"] == "points" else "%"
     people = f"{data['participants']} participants, " if data["participants"] else ""
     first, *others = data["assumed"]
-    at = f" at {first['mean']:g}% correct" if first["mean"] is not None else ""
+    accuracy_note = f" at {first['mean']:g}% correct" if first["mean"] is not None else ""
     together = f", {data['tests']} tests adjusted together" if data["tests"] > 1 else ""
     listed = []
     for readers, value in first["detectable"].items():
@@ -163,7 +163,7 @@ def _told(plan: Plan, data: dict[str, Any]) -> str:
         listed.append(f"{readers} {value:g}{unit}" + (f" ({elsewhere})" if elsewhere else ""))
     lines = [
         f"Sensitivity of {data['plan']} ({people}{data['items']} items{together}; usual variation between participants and items): "
-        f"the smallest difference that 80% of such studies find{at}: {'; '.join(listed)}."
+        f"the smallest difference that 80% of such studies find{accuracy_note}: {'; '.join(listed)}."
     ]
     if "equivalence" in first:
         lines += _equivalence_told(plan, data, unit)
@@ -356,8 +356,10 @@ def _explain_probes(study: Study, probes: dict[Any, Any]) -> None:
         settings = model_settings(study, name)
         probed = probes.get(address_of(settings)) if settings.kind == "openai" else None
         if probed is not None:
-            at, capabilities = probed
-            click.echo(f"\n--- {name}, {settings.use} at {capabilities.base_url}, probed {at[:10]} ---")
+            probed_at, capabilities = probed
+            click.echo(
+                f"\n--- {name}, {settings.use} at {capabilities.base_url}, probed {probed_at[:10]} ---"
+            )
             for sentence in capabilities.sentences():
                 click.echo(sentence)
 

@@ -173,8 +173,8 @@ def _named(file: Path) -> list[str]:
     rows = rows_of_csv(read_decoded(file).text, str(file))
     header = [column.strip().lower() for column in rows[0]] if rows else []
     if "participant" in header:
-        at = header.index("participant")
-        names = [row[at].strip() for row in rows[1:] if len(row) > at]
+        index = header.index("participant")
+        names = [row[index].strip() for row in rows[1:] if len(row) > index]
     elif close := next((column for column in header if misspelt(column, ["participant"])), None):
         raise UserError(
             f"{file}, line 1: column {close!r} is not read; did you mean 'participant'?",

@@ -88,16 +88,16 @@ def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool =
     A key in ``OPENAI_API_KEY`` is sent to OpenAI only, one in ``AZURE_OPENAI_API_KEY`` to Azure's hosts only; another server
     gets a key only if the model names it with ``key_env``, so that no study can send a key to a server of its choice unnoticed.
     """
-    named = options.get("key_env")
+    key_variable = options.get("key_env")
     is_azures = not is_openai and is_azure_host(server_of(options).base_url)
-    if named is None and not (is_openai or is_azure or is_azures):
+    if key_variable is None and not (is_openai or is_azure or is_azures):
         return None
-    if named is None and is_azure and not is_azures:
+    if key_variable is None and is_azure and not is_azures:
         raise UserError(
             f"api_version is given, and {server_of(options).base_url} is none of Azure's own addresses",
             mend="Name the variable that holds this server's key with key_env: AZURE_OPENAI_API_KEY goes to Azure alone.",
         )
-    name = str(named) if named is not None else OPENAI_KEY if is_openai else AZURE_KEY
+    name = str(key_variable) if key_variable is not None else OPENAI_KEY if is_openai else AZURE_KEY
     if not _KEY_NAME.fullmatch(name):
         raise UserError(
             f"key_env is {name!r}; the name of a key ends in _API_KEY",
@@ -108,6 +108,6 @@ def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool =
         raise NotThereYet(
             f"there is no key: {name} is not set",
             mend=f'Set {name} in the environment, or write {name} = "…" under [keys] in {config_file()} (mode 0600).'
-            + (" For your own server give base_url." if named is None else ""),
+            + (" For your own server give base_url." if key_variable is None else ""),
         )
     return str(key).strip()

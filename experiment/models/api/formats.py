@@ -447,10 +447,10 @@ class ApiFormat:
             raise NoAnswer(f"the response has no text in it: {str(payload)[:80]!r}")
         tokens: Sequence[scoring.ScoredToken] = scoring.completion_tokens(choice)
         prompt: Sequence[scoring.ScoredToken] = ()
-        given = plain_text(request.messages)
-        if request.regions and text.startswith(given):
-            text = text[len(given) :]
-            prompt, tokens = divided(tokens, given)
+        prompt_text = plain_text(request.messages)
+        if request.regions and text.startswith(prompt_text):
+            text = text[len(prompt_text) :]
+            prompt, tokens = divided(tokens, prompt_text)
         answer, thought = without_thought(text)
         content = Content(answer, choice.get("finish_reason"), thought, None, tokens, prompt)
         return self._reply(request, payload, content)
@@ -567,8 +567,8 @@ class ApiFormat:
         payload = yield ApiCall(PATHS[self.options.surface], self._whole_body(request, ending))
         if self.options.surface == "chat":
             return up_to_last(scoring.prompt_tokens(payload), ending), payload
-        whole = plain_text(request.messages) + ending
-        return divided(scoring.completion_tokens(first_choice(payload)), whole)[0], payload
+        prompt_and_ending = plain_text(request.messages) + ending
+        return divided(scoring.completion_tokens(first_choice(payload)), prompt_and_ending)[0], payload
 
     def _tells_prompt(self, payload: Mapping[str, Any]) -> bool:
         is_chat = self.options.surface == "chat"
@@ -592,9 +592,9 @@ class ApiFormat:
                 "model": self.model, "prompt": plain_text(request.messages) + ending, "max_tokens": 1,
                 "temperature": 0.0, "echo": True, "logprobs": 1, **self.options.extra_body,
             }  # fmt: skip
-        given = (*request.messages, Message("assistant", ending))
+        messages = (*request.messages, Message("assistant", ending))
         return lambda: {
-            "model": self.model, "messages": turns(given, system=self.dialect.system), "max_tokens": 1,
+            "model": self.model, "messages": turns(messages, system=self.dialect.system), "max_tokens": 1,
             "temperature": 0.0, "prompt_logprobs": 1, "add_generation_prompt": False,
             "continue_final_message": True, **self.options.extra_body,
         }  # fmt: skip
@@ -669,11 +669,15 @@ class ApiFormat:
             thinks = content.thought is not None and self.options.surface != "responses"
             scores = first_token_scores(content.tokens, content.answer, labels, part=read, thinks=thinks)
             best = None if scores is None else scores.best
-            given = label_given(answer, labels, best, is_cut=is_cut)
-            if scores is not None and given is not None and (given == best or is_whole(given, answer or "")):
-                text, status = given if given == best else text, "answered"
+            given_label = label_given(answer, labels, best, is_cut=is_cut)
+            if (
+                scores is not None
+                and given_label is not None
+                and (given_label == best or is_whole(given_label, answer or ""))
+            ):
+                text, status = given_label if given_label == best else text, "answered"
             if scores is not None and len(labels) > 1:
-                mark = MARKS[standing(best, given)]
+                mark = MARKS[standing(best, given_label)]
         usage = read_usage(payload)
         regions = self._regions(request, content.prompt)
         return Reply(

@@ -139,15 +139,15 @@ def score_regions(
     tokens: Sequence[ScoredToken], texts: Sequence[str], spans: Sequence[tuple[int, int, int]]
 ) -> tuple[RegionScore, ...]:
     """Return the summed surprisal of regions, uncorrected; a token belongs to the region of its first non-blank character."""
-    whole = "".join(token.text for token in tokens)
+    full_text = "".join(token.text for token in tokens)
     begins: list[int] = []
-    at = 0
+    offset = 0
     for text in texts:
-        begin = whole.find(text.strip(), at)
+        begin = full_text.find(text.strip(), offset)
         if begin < 0:
             return ()
         begins.append(begin - (len(text) - len(text.lstrip())))
-        at = begin + len(text.strip())
+        offset = begin + len(text.strip())
     first_characters = _first_characters(tokens)
     scores = []
     for message, start, end in spans:
@@ -162,10 +162,10 @@ def score_regions(
 
 def _first_characters(tokens: Sequence[ScoredToken]) -> list[int]:
     places = []
-    at = 0
+    offset = 0
     for token in tokens:
-        places.append(at + len(token.text) - len(token.text.lstrip()))
-        at += len(token.text)
+        places.append(offset + len(token.text) - len(token.text.lstrip()))
+        offset += len(token.text)
     return places
 
 
@@ -336,18 +336,18 @@ def _first_of_answer(
         return None
     texts = [keys.spelt(token.text) for token in tokens]
     ends = list(accumulate(map(len, texts)))
-    whole = "".join(texts)
-    start = _place(whole, ends, texts, answer)
+    full_text = "".join(texts)
+    start = _place(full_text, ends, texts, answer)
     if start is not None and part is not None:
         inside = answer.rfind(part)
         if inside < 0:
             return None
         start += inside
     elif start is None and part is not None:
-        start = _place(whole, ends, texts, part)
+        start = _place(full_text, ends, texts, part)
     if start is None:
-        is_beginning = bool(whole.strip()) and answer.startswith(whole.strip())
-        if not is_beginning and (thinks or any(mark in whole for mark in _THOUGHT_ENDS)):
+        is_beginning = bool(full_text.strip()) and answer.startswith(full_text.strip())
+        if not is_beginning and (thinks or any(mark in full_text for mark in _THOUGHT_ENDS)):
             return None
         start = 0
     for place in range(bisect_right(ends, start), len(tokens)):

@@ -220,13 +220,13 @@ def divided(
     tokens: Sequence[scoring.ScoredToken], prompt: str
 ) -> tuple[Sequence[scoring.ScoredToken], Sequence[scoring.ScoredToken]]:
     """Split echoed tokens into the prompt's (special tokens before it included) and those after it."""
-    whole = "".join(token.text for token in tokens)
-    start = whole.find(prompt)
-    at = 0
+    full_text = "".join(token.text for token in tokens)
+    start = full_text.find(prompt)
+    offset = 0
     for place, token in enumerate(tokens):
-        if start >= 0 and at >= start + len(prompt):
+        if start >= 0 and offset >= start + len(prompt):
             return tokens[:place], tokens[place:]
-        at += len(token.text)
+        offset += len(token.text)
     return (tokens, ()) if start >= 0 else ((), tokens)
 
 

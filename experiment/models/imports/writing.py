@@ -279,8 +279,8 @@ class _Writing:
         plan = as_plan(unfolding, unfolding.given_screens(), version=self.version, prompt_variant=1)
         trials = {trial["trial_index"]: trial for trial in trials_of(plan)}
         rows = [(trials[unfolding.places[row]], response) for row, response in enumerate(session.responses)]
-        given = [self.study.id, self.version, "imported", self.kind, session.reader, session.key]
-        name = canonical_hash(given)[:32]
+        name_parts = [self.study.id, self.version, "imported", self.kind, session.reader, session.key]
+        name = canonical_hash(name_parts)[:32]
         is_new = self._begin(name, plan, session)
         there = {} if is_new else self._there(name)
         seen: set[int] = set()

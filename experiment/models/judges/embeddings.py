@@ -171,41 +171,41 @@ class _LocalWay:
 
         if self._model is None:
             self._model = checkpoints.load_encoder(self._source, self._device)
-        given = self._tokenizer(list(texts), padding=False, truncation=True, max_length=self._longest)[
+        token_ids = self._tokenizer(list(texts), padding=False, truncation=True, max_length=self._longest)[
             "input_ids"
         ]
-        order = sorted(range(len(given)), key=lambda place: -len(given[place]))
+        order = sorted(range(len(token_ids)), key=lambda place: -len(token_ids[place]))
         vectors: dict[int, Vectors] = {}
-        left = [place for place in order if given[place]]
-        while left:
-            batch = left[: max(1, self._tokens // len(given[left[0]]))]
+        remaining = [place for place in order if token_ids[place]]
+        while remaining:
+            batch = remaining[: max(1, self._tokens // len(token_ids[remaining[0]]))]
             out_of_memory: str | None = None
             try:
-                vectors |= zip(batch, self._pooled([given[place] for place in batch]), strict=True)
+                vectors |= zip(batch, self._pooled([token_ids[place] for place in batch]), strict=True)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error):
                     raise
                 out_of_memory = str(error)  # the error itself would keep the tensors of its frames alive
             if out_of_memory is None:
-                left = left[len(batch) :]
+                remaining = remaining[len(batch) :]
             elif len(batch) == 1:
                 raise UserError(
-                    f"memory ran out with one text of {len(given[batch[0]])} tokens alone",
+                    f"memory ran out with one text of {len(token_ids[batch[0]])} tokens alone",
                     mend="Take a smaller model, another device, or shorter texts.",
                     exit_code=1,
                 )
             else:
-                self._tokens = max(1, len(given[batch[0]]) * len(batch) // 2)
+                self._tokens = max(1, len(token_ids[batch[0]]) * len(batch) // 2)
                 give_back()
         width = next(
             (len(vector) for vector in vectors.values()), self._model.config.get_text_config().hidden_size
         )
         nothing = np.zeros(width, dtype=np.float32)
-        return np.stack([vectors.get(place, nothing) for place in range(len(given))])
+        return np.stack([vectors.get(place, nothing) for place in range(len(token_ids))])
 
     def cut(self, texts: Sequence[str]) -> int:
-        given = self._tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
-        return sum(len(row) > self._longest for row in given)
+        token_ids = self._tokenizer(list(texts), padding=False, truncation=False, verbose=False)["input_ids"]
+        return sum(len(row) > self._longest for row in token_ids)
 
     def _pooled(self, rows: Sequence[Sequence[int]]) -> Vectors:
         """Return the pooled last hidden states of each row, shape (rows, width)."""

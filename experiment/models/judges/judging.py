@@ -96,8 +96,8 @@ def judge_again(
     Without an ``engine`` nothing is sent and the replies are only counted; without a ``reader`` they are those of the models
     whose judge this is, or all.
     """
-    named = _judged_by(study, judge)
-    outcome = Rescored(f"{JUDGE}:{judge}", bool(named))
+    readers_of_judge = _judged_by(study, judge)
+    outcome = Rescored(f"{JUDGE}:{judge}", bool(readers_of_judge))
     with store.read() as connection:
         waiting = list(_waiting(study, connection, outcome, judge, reader))
     if engine is None:
@@ -130,7 +130,7 @@ def judge_again(
                 outcome.failed += 1
                 continue
             score = judge_verdict(study, judge, response, reply)
-            counts = response.reader in named
+            counts = response.reader in readers_of_judge
             note(outcome, response, score, counts=counts)
             outcome.added += 1
             write_scores(
@@ -161,8 +161,8 @@ def _judged_by(study: Study, judge: str) -> set[str]:
 def _waiting(
     study: Study, connection: Connection, outcome: Rescored, judge: str, reader: str | None
 ) -> Iterator[StoredResponse]:
-    scorer, named = f"{JUDGE}:{judge}-{VERSION}", _judged_by(study, judge)
-    wanted = named if named and reader is None else None
+    scorer, readers_of_judge = f"{JUDGE}:{judge}-{VERSION}", _judged_by(study, judge)
+    wanted = readers_of_judge if readers_of_judge and reader is None else None
     for response in responses(study, connection, reader=reader):
         if (
             response.reader_kind not in MODEL_KINDS

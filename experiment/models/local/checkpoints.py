@@ -207,8 +207,8 @@ def find_source(settings: ModelSettings) -> CheckpointSource:
     """Return the source that a model's ``use: hf:…`` names."""
     require_torch(settings.use)
     name = settings.name
-    given = Path(name).expanduser()
-    for folder in (settings.folder / given, given):
+    path = Path(name).expanduser()
+    for folder in (settings.folder / path, path):
         if folder.is_dir():
             if not (folder / "config.json").is_file():
                 raise NotThereYet(

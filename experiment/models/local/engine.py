@@ -117,8 +117,8 @@ class LocalEngine:
 
     def _ends(self, model: Any) -> set[int]:
         """Return the tokens that end a generation."""
-        given = getattr(model.generation_config, "eos_token_id", None)
-        ends = set(given) if isinstance(given, list | tuple) else {given}
+        end_ids = getattr(model.generation_config, "eos_token_id", None)
+        ends = set(end_ids) if isinstance(end_ids, list | tuple) else {end_ids}
         return {int(end) for end in (*ends, self.wording.tokenizer.eos_token_id) if end is not None}
 
     @property

@@ -203,8 +203,8 @@ def _attention(
     """Compute attention for transformers: query (1, heads, n, width), key and value (1, kv heads, n, width)."""
     strange = {
         name
-        for name, given in options.items()
-        if given is not None and name not in _UNDERSTOOD | _WITHOUT_MEANING
+        for name, value_given in options.items()
+        if value_given is not None and name not in _UNDERSTOOD | _WITHOUT_MEANING
     }
     layer = getattr(module, "layer_idx", None)
     current = _current.one
@@ -434,10 +434,10 @@ class PackedBackend:
                 if unfinished is not None:
                     state.stay(torch.tensor(unfinished, device=self.model.device))
                 positions = (state.start + state.lengths)[None]
-                given = torch.tensor([chosen], device=self.model.device)
+                tokens = torch.tensor([chosen], device=self.model.device)
                 with passing(self.model.model, state):
                     logits = self.model.logits(
-                        given, range(len(chosen)), position_ids=positions, use_cache=False
+                        tokens, range(len(chosen)), position_ids=positions, use_cache=False
                     )
                 self.model.forwarded += len(chosen)
                 state.goes_on()

@@ -114,21 +114,21 @@ class PlainBackend:
         if not decodings:
             yield from enumerate(outcomes)
             return
-        whole = rows[0].ids.tolist()
+        all_ids = rows[0].ids.tolist()
 
         def advance(unfinished: list[int] | None, chosen: list[int]) -> Any:
             if cache is None:
-                whole.extend(chosen)
-                new_tokens = [whole]
+                all_ids.extend(chosen)
+                rows_of_ids = [all_ids]
             else:
                 if unfinished is not None:
                     cache.reorder_cache(torch.tensor(unfinished, device=self.model.device))
-                new_tokens = [[token] for token in chosen]
-            given = torch.tensor(new_tokens, device=self.model.device)
-            self.model.forwarded += given.numel()
-            return self.model.logits(given, [len(new_tokens[0]) - 1], **self.model.going_on(cache))[:, 0]
+                rows_of_ids = [[token] for token in chosen]
+            tokens = torch.tensor(rows_of_ids, device=self.model.device)
+            self.model.forwarded += tokens.numel()
+            return self.model.logits(tokens, [len(rows_of_ids[0]) - 1], **self.model.going_on(cache))[:, 0]
 
-        after = logits[:, columns[len(whole) - 1 - start]]
+        after = logits[:, columns[len(all_ids) - 1 - start]]
         for _, row, decoded in continue_rows(after, decodings, self.model.ends, advance):
             outcomes[row].decoded = decoded
             yield row, outcomes[row]

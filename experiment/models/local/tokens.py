@@ -57,23 +57,23 @@ def find_regions(
     offsets = _without_gaps(text, offsets)
     starts: list[int] = []
     for start, end in offsets:
-        at = start
-        while at < end and text[at].isspace():
-            at += 1
-        starts.append(at)
+        position = start
+        while position < end and text[position].isspace():
+            position += 1
+        starts.append(position)
     regions = []
-    place = 0
+    number = 0
     for start, end in spans:
-        while place < len(starts) and (starts[place] < start or _is_blank(text, offsets[place], start)):
-            place += 1
-        first = place
-        while place < len(starts) and starts[place] < end:
-            place += 1
-        while first > 0 and first < place and _is_leading(text, offsets[first - 1], start):
+        while number < len(starts) and (starts[number] < start or _is_blank(text, offsets[number], start)):
+            number += 1
+        first = number
+        while number < len(starts) and starts[number] < end:
+            number += 1
+        while first > 0 and first < number and _is_leading(text, offsets[first - 1], start):
             first -= 1
-        begins_word = first < place and begins[first]
-        ends_word = place >= len(begins) or begins[place]
-        regions.append(RegionTokens(first + special_before, place + special_before, begins_word, ends_word))
+        begins_word = first < number and begins[first]
+        ends_word = number >= len(begins) or begins[number]
+        regions.append(RegionTokens(first + special_before, number + special_before, begins_word, ends_word))
     return regions
 
 
@@ -130,11 +130,11 @@ def word_beginnings(tokenizer: Any, vocabulary: int) -> list[bool]:
 def _without_gaps(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return offsets in which a token includes the blanks before it, even if the tokenizer reports it without them."""
     extended: list[tuple[int, int]] = []
-    before = 0
+    end_before = 0
     for start, end in offsets:
-        start = before if before < start and text[before:start].isspace() else start
+        start = end_before if end_before < start and text[end_before:start].isspace() else start
         extended.append((start, end))
-        before = max(before, end)
+        end_before = max(end_before, end)
     return extended
 
 
@@ -379,8 +379,8 @@ class Wording:
         if request.labels is None:
             return Tokens(text, ids, (), regions)
         space = " " if self.leading_space and not text[-1:].isspace() else ""
-        whole = [self.ids(text + space + label) for label in request.labels]
-        return Tokens(text, ids, labels_behind(ids, request.labels, whole), regions)
+        sequences = [self.ids(text + space + label) for label in request.labels]
+        return Tokens(text, ids, labels_behind(ids, request.labels, sequences), regions)
 
     def after_thought(self, tokens: Tokens, thought: Sequence[int], labels: Sequence[str]) -> Tokens:
         """Return a request's tokens with labels after the generated reasoning; a missing end mark is added."""
@@ -393,11 +393,11 @@ class Wording:
             end = ""
         own_ids = self.encoder.ids(end) if end else ()
         space = " " if self.leading_space and not (end or tokens.text)[-1:].isspace() else ""
-        whole = [(*before, *self.encoder.ids(end + space + label)) for label in labels]
+        sequences = [(*before, *self.encoder.ids(end + space + label)) for label in labels]
         ids = (*before, *own_ids)
-        start = min(common_length(ids, sequence) for sequence in whole)
+        start = min(common_length(ids, sequence) for sequence in sequences)
         labelled = tuple(
-            LabelTokens(label, sequence, start) for label, sequence in zip(labels, whole, strict=True)
+            LabelTokens(label, sequence, start) for label, sequence in zip(labels, sequences, strict=True)
         )
         return Tokens(tokens.text + raw + end, ids, labelled)
 
@@ -496,14 +496,16 @@ class Wording:
 
 
 def labels_behind(
-    ids: Sequence[int], labels: Sequence[str], whole: Sequence[tuple[int, ...]]
+    ids: Sequence[int], labels: Sequence[str], sequences: Sequence[tuple[int, ...]]
 ) -> tuple[LabelTokens, ...]:
-    """Return labels after a prompt; ``whole`` has the tokens of prompt and label for each label."""
-    start = min(common_length(ids, sequence) for sequence in whole)
-    for label, sequence in zip(labels, whole, strict=True):
+    """Return labels after a prompt; ``sequences`` has the tokens of prompt and label for each label."""
+    start = min(common_length(ids, sequence) for sequence in sequences)
+    for label, sequence in zip(labels, sequences, strict=True):
         if start < 1 or len(sequence) <= start:
             raise ValueError(f"label {label!r} cannot be scored: it adds no token after the prompt")
-    return tuple(LabelTokens(label, sequence, start) for label, sequence in zip(labels, whole, strict=True))
+    return tuple(
+        LabelTokens(label, sequence, start) for label, sequence in zip(labels, sequences, strict=True)
+    )
 
 
 def _without_system(turns: Sequence[dict[str, str]]) -> list[dict[str, str]]:

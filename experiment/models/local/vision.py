@@ -99,8 +99,8 @@ class ImageProcessor:
             return ProcessorInput(Tokens(text, ids, ()), pictures, ())
         space = " " if self.leading_space and not text[-1:].isspace() else ""
         texts = tuple(f"{text}{space}{label}" for label in request.labels)
-        whole = [self._ids(text, pictures) for text in texts]
-        tokens = Tokens(text, ids, labels_behind(ids, request.labels, whole))
+        sequences = [self._ids(text, pictures) for text in texts]
+        tokens = Tokens(text, ids, labels_behind(ids, request.labels, sequences))
         return ProcessorInput(tokens, pictures, texts)
 
     def inputs(self, texts: Sequence[str], pictures: Sequence[Sequence[Picture]]) -> Any:
@@ -222,12 +222,12 @@ class VisionBackend:
         """Return the model's input on its device, in its number format."""
         import torch
 
-        given, kind = self.images.inputs(texts, pictures), self.model.model.dtype
+        inputs, kind = self.images.inputs(texts, pictures), self.model.model.dtype
         return {
             name: value.to(self.model.device, kind)
             if torch.is_floating_point(value)
             else value.to(self.model.device)
-            for name, value in given.items()
+            for name, value in inputs.items()
         }
 
 

@@ -91,8 +91,8 @@ def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingS
 def state_positions(study: Study) -> tuple[str, ...]:
     """Return the requested positions of states without duplicates in a fixed order, so that reordering the file changes nothing."""
     positions: str | Sequence[str] = study.get("models", "states", default=())
-    named = (positions,) if isinstance(positions, str) else positions
-    return tuple(position for position in STATES if position in named)
+    names = (positions,) if isinstance(positions, str) else positions
+    return tuple(position for position in STATES if position in names)
 
 
 def presentation_of(options: Mapping[str, object]) -> tuple[Presentation, Presentation]:

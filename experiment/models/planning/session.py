@@ -330,13 +330,13 @@ class ModelSession:
             limit = max(limit, manner.max_tokens or 0)
         elif purpose != "read":
             limit = manner.max_tokens or limit
-        given = manner.temperature if manner.temperature is not None else turn.temperature
+        temperature = manner.temperature if manner.temperature is not None else turn.temperature
         return Request(
             work_key=key,
             messages=messages,
             labels=turn.labels,
             max_tokens=limit,
-            temperature=given or 0.0,
+            temperature=temperature or 0.0,
             seed=seed >> (64 - _SEED_BITS),
             stop=turn.stop,
             also_text=manner.also_text and turn.labels is not None and self._person is None,

@@ -97,7 +97,7 @@ class SessionTemplate:
     def _places(self, plan: Plan) -> list[TrialSlot]:
         """Return the trials that are prompted; a text that is only read joins the next one if it cannot be prompted."""
         manner = self.manner
-        whole = manner.context != "independent"
+        is_conversation = manner.context != "independent"
         places: list[TrialSlot] = []
         texts_since: list[str] = []
         shown: list[Mapping[str, Any]] | None = None
@@ -108,12 +108,12 @@ class SessionTemplate:
             kind = screen["kind"]
             if kind == "instructions":
                 texts_since += [page["text"] for page in screen["pages"] if page["text"]]
-            elif kind == "break" and screen.get("text") and whole:
+            elif kind == "break" and screen.get("text") and is_conversation:
                 texts_since.append(screen["text"])
             elif kind == "practice" and manner.practice == "shown":
                 texts_since += self._solved(screen)
             elif kind == "block" or (kind == "practice" and manner.practice == "answered"):
-                in_talk = whole or kind == "practice"
+                in_talk = is_conversation or kind == "practice"
                 lead = BLANK.join(texts_since)
                 for trial in screen["trials"]:
                     if not self._is_asked(trial):

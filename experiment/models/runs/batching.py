@@ -89,8 +89,8 @@ class Batches:
             return 0
         from experiment.models.api import batch
 
-        named = self._named()
-        wanted = {key.partition(":")[0] for keys in named.values() for key in keys}
+        keys_by_batch = self._named()
+        wanted = {key.partition(":")[0] for keys in keys_by_batch.values() for key in keys}
         requests: dict[str, tuple[ModelSession, Request]] = {}
         planned: set[str] = set()
         for session in plan() if wanted else ():
@@ -100,7 +100,7 @@ class Batches:
                 begun, left = self._begin(session, recording)
                 recording.expect(session.session_id, left)
                 requests |= {request.work_key: (session, request) for request in begun}
-        self._check(named, planned, refuses=refuses)
+        self._check(keys_by_batch, planned, refuses=refuses)
         taken = 0
         failed: Counter[str] = Counter()
         for reply in batch.collect(
@@ -293,7 +293,7 @@ class Batches:
         ledger = self._ledger
         costs = batch_costs(ledger, self._price)
         batches = self._own()
-        named = {f"{BATCH}-{batch.run_id}" for batch in batches}
+        batch_names = {f"{BATCH}-{batch.run_id}" for batch in batches}
         settled: dict[str, tuple[str, float]] = {}
         for run_id in {batch.run_id for batch in batches}:
             batches_of_run = [batch for batch in batches if batch.run_id == run_id]
@@ -315,7 +315,7 @@ class Batches:
                     reservations.c.study == self._study,
                     reservations.c.reader == self._reader,
                     reservations.c.state == BATCH,
-                    reservations.c.name.not_in(named),
+                    reservations.c.name.not_in(batch_names),
                 )
                 .values(state="closed", open_usd=0.0)
             )

@@ -80,11 +80,11 @@ def interruptible(stop: Stop) -> Iterator[None]:
             raise KeyboardInterrupt
         stop.ask("interrupted", interrupted=True)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers_before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers_before.items():
             signal.signal(number, handler)
 
 

@@ -294,11 +294,11 @@ class ModelWorker:
                 for reply in self.engine.answer(requests, self._follow):  # type: ignore[arg-type]
                     self._keep(reply)
                 return
-            given = list(requests)
+            request_list = list(requests)
             # a local engine keeps conversations that may continue in memory
             leads_on = self._in_flight.lead_on
             follow = self._follow if leads_on else None
-            for reply in self.engine.answer(given, follow):
+            for reply in self.engine.answer(request_list, follow):
                 self._keep(reply)
         finally:
             self._in_flight.clear()

@@ -590,10 +590,10 @@ class CommandRun:
 
     def _note(self, run: ModelRun, action: str, detail: Mapping[str, Any]) -> None:
         outcome = run.outcome
-        named = {"run_id": outcome.run_id, "reader": outcome.reader, "use": outcome.use, **detail}
+        details = {"run_id": outcome.run_id, "reader": outcome.reader, "use": outcome.use, **detail}
         self.store.write(
             lambda connection: records.add_audit(
-                connection, "wrods run", action, study=self.study.id, detail=named
+                connection, "wrods run", action, study=self.study.id, detail=details
             )
         ).result()
 

@@ -289,11 +289,11 @@ class RunOutcome:
 
 def describe_unread(response_statuses: Mapping[str, int]) -> str:
     """Describe how many answers of a run are not valid, and how they were read; empty if all are valid."""
-    other = {status: count for status, count in response_statuses.items() if status != "valid" and count}
-    if not other:
+    invalid = {status: count for status, count in response_statuses.items() if status != "valid" and count}
+    if not invalid:
         return ""
-    named = ", ".join(f"{count} {status}" for status, count in sorted(other.items()))
-    return f"{named} of {sum(response_statuses.values())} answers"
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(invalid.items()))
+    return f"{counts} of {sum(response_statuses.values())} answers"
 
 
 def describe_read_from_reply(first_tokens: Mapping[str, int], answered: int) -> str:
