@@ -21,7 +21,10 @@ def unjudged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
 
 
 def judged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
-    """Mark the trials that asked for an answer that is right or wrong; a failed answer is one."""
+    """Mark the trials that asked for an answer that is right or wrong.
+
+    A failed answer is wrong unless the same readers' valid answers to trials of its kind are never judged.
+    """
     asked = trials["response_status"].notna() & ~unjudged(trials, name)
     failed = asked & ~is_valid(trials)
     if not failed.any():
@@ -35,7 +38,12 @@ def judged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
         can_be_right |= none_valid & trials["answer"].notna()
     elif not is_valid(trials).any():
         return asked
-    return asked & (~failed | can_be_right.groupby(kind).transform("any"))
+    judged_at_all = can_be_right.groupby(kind).transform("any")
+    if "reader_group" in trials:
+        own = [kind, trials["reader_group"]]
+        by_own = can_be_right.groupby(own, observed=True).transform("any")
+        judged_at_all &= by_own | ~is_valid(trials).groupby(own, observed=True).transform("any")
+    return asked & (~failed | judged_at_all)
 
 
 def failures_as_wrong(trials: pd.DataFrame) -> pd.Series[float]:

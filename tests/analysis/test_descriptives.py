@@ -113,6 +113,19 @@ def test_missing_answers_are_no_errors_where_valid_ones_are_never_judged(handove
     assert judged(used).sum() == 3 and "of these counted as wrong: empty" in flow(used, {}).index
 
 
+def test_missing_answers_of_a_model_are_no_errors_where_only_people_are_judged(handover: Make) -> None:
+    """A published scorer gives models a score alone, whereas people are right or wrong."""
+    trials = load(handover(human=3, models=("m",), items=8, timeouts=0.0)).trials
+    used = trials[trials["excluded_reason"].isna()].copy()
+    own = used.index[used["reader_group"] == "m"]
+    used.loc[own, "correct"] = np.nan
+    used.loc[own[:2], "response_status"] = "unparsed"
+    assert set(used.loc[judged(used), "reader_group"]) == {"human"}
+    assert {cell.group for cell in describe(used, MEASURES["correct"], "position", POSITIONS)} == {"human"}
+    used.loc[own, "response_status"] = "empty"
+    assert judged(used).sum() == len(used), "without one valid answer, it could have been right"
+
+
 @pytest.mark.parametrize("spread", [0.0, 0.2])
 def test_intervals_of_items_answered_several_times_hold_as_often_as_they_say(spread: float) -> None:
     draw = np.random.default_rng(11)
