@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from analysis import mixed
+from analysis import apa, mixed
 from analysis.bayes import posterior_of
 from analysis.mixed import Fit, lme4_program
 from analysis.multiple_comparisons import family_of
@@ -230,19 +230,22 @@ def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis |
         [f"the guess rate's link {fit.link} is R code in addition to lme4"] if fit.model.link.guess else []
     )
     endless = fit.fixed.loc[fit.fixed["se"] > RUNS_AWAY, "term"].tolist() if fit.link != "identity" else []
-    flat = [component for component in fit.variance if fit.link != "identity" and component.sd.max() > FLAT]
-    endless += [f"the standard deviation by {component.group}" for component in flat]
+    endless += [
+        f"the standard deviation by {note.values['group']}"
+        for note in fit.warnings
+        if note.code == "variance_runs_away"
+    ]
     arguments = {
         "note": "; ".join(noted),
-        "no_maximum": f"{', '.join(endless)} grows without end" if endless else "",
+        "no_maximum": f"{apa.listing(endless)} grow{'s' if len(endless) == 1 else ''} without end"
+        if endless
+        else "",
     }
     yield "}" + "".join(f", {name} = {_quoted(text)}" for name, text in arguments.items() if text) + ")"
 
 
 RUNS_AWAY = 100.0
 """Standard errors on a log or logit scale above this are those of estimates that grow without end."""
-FLAT = 50.0
-"""Standard deviations of random effects on such a scale above this make every answer certain; larger ones fit as well."""
 REASONS = ("# glmer", "# Also: ", "# penalty: ")
 """How the comments begin by which a program says what lme4 does not compute."""
 

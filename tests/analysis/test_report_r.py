@@ -235,7 +235,7 @@ def test_a_variance_that_makes_every_answer_certain_has_no_maximum() -> None:
     )
     certain = fit("missing ~ side + (1 | who) + (1 | item)", rows, "binomial")
     lines = list(refit_lines(1, "certain", certain, "rows.csv", None))
-    assert lines[-1].endswith('no_maximum = "the standard deviation by item grows without end")')
+    assert re.search(r'no_maximum = "[^"]*the standard deviation by item\b', lines[-1])
 
 
 FORMS = ("as written", "mild", "strong")
