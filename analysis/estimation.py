@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis import apa
 from analysis.cluster_sampling import draw, shares
 from analysis.contrasts import all_untested, contrasts_of, untested_in_words
 from analysis.frames import ModelData
@@ -94,7 +95,7 @@ def _analysed(
     if left_out and not plan.planned:
         all_remarks = (
             *all_remarks,
-            f"Not tested, since a condition is not in the model: {', '.join(left_out)}.",
+            f"Not tested, since a condition is not in the model: {apa.few_named(left_out, 'contrast')}.",
         )
     contrasts = contrasts_of(plan, data, model)
     return replace(unfitted, model=model, contrasts=contrasts, remarks=all_remarks, rows=data.analysed_rows)

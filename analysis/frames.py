@@ -125,7 +125,7 @@ def _keep(rows: pd.DataFrame, is_kept: pd.Series[bool], remarks: list[str], reas
     """Return the rows that are kept; a remark says how many are not, and why."""
     count = int((~is_kept).sum())
     if count:
-        remarks.append(f"Left out: {count:,} of {len(rows):,} {reason}.")
+        remarks.append(f"We left out {count:,} of {len(rows):,} {reason}.")
     return rows[is_kept].copy()
 
 

@@ -137,7 +137,8 @@ def _of_analysis(analysis: Analysis) -> Iterator[str]:
         )
         yield f"{plan.name}: {apa.listing([spoken(group) for group in missing])} {verb} not analyzed{reason}."
     levels = [level for level in plan.levels if level not in analysis.levels]
-    if levels:
+    # where no word changes, none can be recovered
+    if levels and plan.measure.value != "share":
         yield f"{plan.name}: no trials of {apa.listing(levels)} were analyzed."
     tested = {contrast.label for contrast in analysis.contrasts if not contrast.left_out}
     untested = [contrast.label for contrast in plan.contrasts if contrast.label not in tested]

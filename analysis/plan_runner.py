@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from analysis import apa
 from analysis.contrasts import untested, untested_in_words
 from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
 from analysis.frames import (
@@ -29,7 +30,7 @@ from analysis.multiple_comparisons import across_analyses, adjusted, correction_
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, LevelDifference, Plan
 from analysis.preprocessing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, kinds_of
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, kinds_of, spoken
 from analysis.results import Analysis, Contrast
 from analysis.shares import ReaderSums, contrast_in_points, contrasts_in_points
 from analysis.tables import Tables
@@ -119,17 +120,21 @@ def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analys
 
 def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
     """State which readers and conditions have no trials, and what an exploratory analysis therefore does not test."""
+    without: dict[tuple[str, ...], list[str]] = {}
     for group in plan.groups:
         shown = set(rows.loc[rows["reader_group"] == group, plan.factor])
         missing = [level for level in plan.levels if level not in shown]
         if not shown:
             yield f"{headed(group)}: no trials to analyze."
         elif missing:
-            yield f"{headed(group)}: no trials in {', '.join(missing)}."
+            without.setdefault(tuple(missing), []).append(group)
+    for levels, groups in without.items():
+        who = apa.listing([spoken(group) for group in groups])
+        yield f"No trials in {apa.listing(list(levels))} could be analyzed for {who}."
     present = set(rows[plan.factor])
     left_out = [contrast.label for contrast in plan.contrasts if not set(plan.weights(contrast)) <= present]
     if left_out and not plan.planned:
-        yield f"Not tested, since a condition has no trials: {', '.join(left_out)}."
+        yield f"Not tested, since a condition has no trials: {apa.few_named(left_out, 'contrast')}."
 
 
 def _people_of(plan: Plan, rows: pd.DataFrame) -> list[str]:

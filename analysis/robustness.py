@@ -88,7 +88,9 @@ class CheckForm:
 
     def judged(self, planned: Contrast, alpha: float) -> CheckOutcome | None:
         """Compare it with a planned contrast, whose adjustment its interval takes; None where it has no interval."""
-        low, high = planned.ends_around(self.estimate, self.se, self.df)
+        # a recovery rate has no lowest value: an answer can be further from the intact text than what was shown
+        limited = replace(planned, furthest=np.inf) if self.where == BY_CHARACTERS else planned
+        low, high = limited.ends_around(self.estimate, self.se, self.df)
         is_bare = apa.without_width(low, high) and not planned.is_constant  # too few clusters, for example
         if is_bare or not np.isfinite([self.estimate, low, high]).all():
             return None

@@ -50,6 +50,8 @@ MOST_BESIDE, COLUMNS = 4, 7
 """Panels that leave room for contrasts at their right, and panels of one line of small multiples."""
 MOST_EFFECTS, MOST_BELOW = 18, 9
 """Contrasts at the right of the panels, and below small multiples; the table has the others."""
+MOST_LEVELS = 12
+"""Conditions up to which the figure of the contrasts shows also those that no contrast compares."""
 SIZE, HEAD = 8.4, 9.0
 """Points of letters; a page makes the figure a little narrower, and they must not fall below 7.5."""
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
@@ -74,6 +76,16 @@ class ConditionMeans:
     chance: float | None = None  # share that guessing gets right
     effects: tuple[Effect, ...] = ()
     axis: str = ""  # what contrasts are measured in; ``odds ratio`` has a logarithmic axis
+    left_out: int = 0  # conditions that are not drawn because no contrast compares them
+
+    def of_contrasts(self) -> ConditionMeans:
+        """Return the first condition and those that contrasts compare if there are many; otherwise, all."""
+        named = {level for effect in self.effects for level in effect.levels} | {self.levels[0]}
+        levels = tuple(level for level in self.levels if level in named)
+        if len(self.levels) <= MOST_LEVELS or len(levels) < 3:
+            return self
+        cells = [cell for cell in self.cells if cell.level in named]
+        return replace(self, levels=levels, cells=cells, left_out=len(self.levels) - len(levels))
 
     @property
     def panels(self) -> list[tuple[str, ...]]:
@@ -129,8 +141,6 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
         "units": max((cell.units for cell in people), default=0),
         "by_items": any(cell.interval == OVER_ITEMS for cell in cells),
         "has_chance": any(row.chance is not None and row.measure.name == "correct" for row in rows),
-        "has_shares": any(row.measure.name in ("correct", "score") for row in rows),
-        "has_words": any(row.measure.value == "share" for row in rows),
         "effects": effects,
         "left": sum(len(row.effects) for row in rows) - len(effects),
         "rules": [

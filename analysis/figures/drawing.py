@@ -65,6 +65,7 @@ class Effect:
     grade: str  # how certain it is, in a word
     uncertain: bool = False  # its interval is dashed
     built_in: float | None = None  # the effect that simulated readers were given
+    levels: tuple[str, ...] = ()  # the conditions that it compares
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def by_level(levels: Sequence[str], values: Sequence[str], sizes: Sequence[float
     if len(phrases) <= MOST_TOLD:
         return apa.listing(phrases)
     order = sorted(range(len(phrases)), key=lambda index: sizes[index])
-    return f"{phrases[order[0]]} to {phrases[order[-1]]}"
+    return f"{phrases[order[0]]} condition to {phrases[order[-1]]}"
 
 
 def which_of(names: Sequence[str], of: int, noun: str = "difference") -> str:

@@ -28,7 +28,7 @@ from analysis.planned import plans
 from analysis.preprocessing.participant_flow import flow
 from analysis.random_structure import MOST_COLUMNS_BESIDE
 from analysis.readers import group_order, kinds_of, named
-from analysis.report.answer import answer, answer_table, as_text
+from analysis.report.answer import answer, answer_tables, as_text
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material, marks_of
 from analysis.report.described import (
@@ -83,8 +83,8 @@ def gather(
     analyses = sorted(analyses, key=lambda analysis: not analysis.plan.planned)
     analyses = [analysis.in_order(group_order(trials)) for analysis in analyses]
     matrix = robustness_matrix(analyses, tables, progress)
-    tested = answer_table([analysis for analysis in analyses if analysis.plan.planned] or analyses, matrix)
-    answered = None if tested is None else numbers.table(tested, MANUSCRIPT)
+    tested = [analysis for analysis in analyses if analysis.plan.planned] or analyses
+    answered, excerpt = answer_tables(tested, matrix, numbers)
     counted = flow_table(flow(trials, readers), declared_kinds | kinds)
     with_means = [
         (together, [means_of(analysis.plan, used, tables) for analysis in together.analyses])
@@ -101,6 +101,7 @@ def gather(
         exploratory=tuple(section for section in bare if not section.analysis.plan.planned),
         matrix=matrix,
         answer_table=answered,
+        answer_excerpt=excerpt,
     )
     progress(as_given(as_text(answer(content, ""))))
 

@@ -6,7 +6,7 @@ Close to an APA manuscript (7th edition), with lines 1.5 apart; all depends on s
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -71,7 +71,7 @@ def _write_file(
     _write_runs(word.add_paragraph(style="Byline"), str(document.byline))
     for line in (*document.banner, *(f"Warning. {warning}" for warning in document.warnings)):
         word.add_paragraph(line, style="Not Data")
-    for node in nodes:
+    for node in _text_before_floats(nodes):
         _write(word, node, path.parent)
     if printed := of_printed(nodes, sources):
         word.add_paragraph("Where the numbers come from", style="Heading 1")
@@ -83,6 +83,15 @@ def _write_file(
         element.text = as_given(element.text or "")
     word.save(str(path))
     return path
+
+
+def _text_before_floats(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Yield the Answer's text before its figure and table, so that a page can hold each; all other nodes in order."""
+    end = next((place for place, node in enumerate(nodes) if isinstance(node, Facts)), 0)
+    answer = nodes[: end + 1]
+    for are_floats in (False, True):
+        yield from (one for one in answer if isinstance(one, Illustrated | Numbered) == are_floats)
+    yield from nodes[end + 1 :]
 
 
 def _page(word: WordDocument, document: Document) -> None:

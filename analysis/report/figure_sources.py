@@ -14,7 +14,7 @@ from stimuli.papers import papers
 SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),
     (r"condition_(.+?)_and_([a-z]+(?:_time)?)_(.+)", ("descriptives_{0}_{2}", "descriptives_{1}_{2}")),
-    (r"condition_(.+)", ("descriptives_{}",)),
+    (r"(?:all_conditions|condition)_(.+)", ("descriptives_{}",)),
     (r"model_checks_(.+)", ("differences_{0}", "model_{0}")),
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
     (r"(profiles_models_.+)_plane", ("{}",)),

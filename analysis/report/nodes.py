@@ -64,8 +64,10 @@ class PlannedFinding:
     @property
     def markup(self) -> Markup:
         """Question, answer and grade as one paragraph."""
-        grade = Markup(" <b>{}: {}.</b>").format(self.grade, self.support) if self.grade else ""
-        return Markup("<i>{}</i> {}{}").format(self.question, self.text, grade)
+        told = Markup(" {}{}.").format(self.support[:1].upper(), self.support[1:])
+        if self.grade.lower() not in self.text.lower():
+            told = Markup(" <b>{}: {}.</b>").format(self.grade, self.support)
+        return Markup("<i>{}</i> {}{}").format(self.question, self.text, told if self.grade else "")
 
 
 Node = Heading | Paragraph | Bullets | Facts | PlannedFinding | Numbered | Illustrated

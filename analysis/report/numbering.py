@@ -112,6 +112,7 @@ class ReportContent:
     models_table: Numbered | None = None
     matrix: Matrix = field(default_factory=Matrix)
     answer_table: Numbered | None = None
+    answer_excerpt: Numbered | None = None  # where that is in its file only
 
     @property
     def has_people(self) -> bool:
@@ -130,9 +131,8 @@ class ReportContent:
 
     def all_tables(self) -> Iterator[Numbered]:
         """Return every table in the order of its number."""
-        tables = [
-            table for table in (self.models_table, self.answer_table, self.recovery_table, self.flow) if table
-        ]
+        named = (self.models_table, self.answer_table, self.answer_excerpt, self.recovery_table, self.flow)
+        tables = [table for table in named if table]
         tables += [*self.descriptives, *self.further_tables]
         all_sections = [*self.sections, *(section for section in self._laid if section.parts)]
         tables += [table for section in all_sections for table in section.tables]

@@ -71,9 +71,8 @@ def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapp
         difference = levels[contrast.first] - levels[contrast.second]
         built_in = as_percent(difference) if size.scale == PERCENT else difference
     group, ends = "" if contrast.between else contrast.groups[0], (float(size.values[0]), low, high)
-    return Effect(
-        contrast.label, reader, group, *ends, grade.word, grade in (FRAGILE, CONTRADICTED), built_in
-    )
+    is_uncertain, compared = grade in (FRAGILE, CONTRADICTED), (contrast.first, contrast.second)
+    return Effect(contrast.label, reader, group, *ends, grade.word, is_uncertain, built_in, compared)
 
 
 def _built_in(

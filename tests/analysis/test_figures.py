@@ -175,6 +175,16 @@ def titles(drawing: Drawing) -> list[str]:
     return [axes.texts[-2].get_text() for axes in drawing.figure.axes if axes.get_label() != CONTRASTS]
 
 
+def test_of_many_conditions_the_figure_of_the_contrasts_has_those_that_they_compare() -> None:
+    compared = Effect("l7 − l3", "People", "human", 5.0, 1.0, 9.0, "Clear", levels=("l7", "l3"))
+    for many, shown in ((12, 12), (20, 3)):
+        levels = tuple(f"l{n}" for n in range(many))
+        drawn = conditions(trials(levels, 4, 1, 0), levels=levels, effects=(compared,)).of_contrasts()
+        assert len(drawn.levels) == shown and drawn.left_out == many - shown
+        assert {cell.level for cell in drawn.cells} == set(drawn.levels) >= {"l0", "l3", "l7"}
+    assert "17" in condition_figure("many", [drawn]).note
+
+
 STUDIES = {
     "people only": conditions(trials(POSITIONS, 12, 0, 0)),
     "a model only": conditions(trials(POSITIONS, 0, 1, 0)),

@@ -13,7 +13,7 @@ from analysis import load
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.preprocessing.participant_flow import reasons_named
-from analysis.report.answer import MOST_FINDINGS, answer, answer_table, as_text
+from analysis.report.answer import MOST_FINDINGS, answer, answer_tables, as_text
 from analysis.report.content import gather
 from analysis.report.grades import (
     CLEAR,
@@ -28,7 +28,7 @@ from analysis.report.grades import (
 )
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, PlannedFinding
-from analysis.report.numbering import MANUSCRIPT, ExhibitNumbers, ReportContent
+from analysis.report.numbering import ExhibitNumbers, ReportContent
 from analysis.report.results import MOST_SINGLY, runs
 from analysis.results import Equivalence
 from analysis.robustness import (
@@ -217,17 +217,23 @@ def test_the_answer_is_told_as_text_before_the_rest_is_made_and_is_that_of_the_p
     assert max(map(len, told[place].splitlines())) <= 100
 
 
-def test_a_table_of_contrasts_is_printed_or_else_in_its_file(content: ReportContent) -> None:
+def test_of_many_contrasts_those_with_the_smallest_p_are_printed_and_all_are_in_a_file(
+    content: ReportContent,
+) -> None:
     numbered = content.answer_table
     assert numbered is not None and numbered in list(answer(content, ""))
     analyses = [section.analysis for section in content.planned]
-    for many, number in ((1, "1"), (24, "1"), (60, "F1")):
-        tested = [replace(one, contrasts=one.contrasts[:1] * many) for one in analyses[:1]]
-        laid = answer_table(tested, content.matrix)
-        assert laid is not None
-        shown = ExhibitNumbers().table(laid, MANUSCRIPT)
-        nodes = list(answer(replace(content, answer_table=shown), ""))
-        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 24, many > 24)
+    (one,) = analyses
+    for many, number in ((1, "1"), (12, "1"), (60, "F1")):
+        own = [replace(one.contrasts[0], first=f"c{n}", p_adjusted=abs(n - 30) / 60) for n in range(many)]
+        shown, excerpt = answer_tables([replace(one, contrasts=tuple(own))], content.matrix, ExhibitNumbers())
+        assert shown is not None
+        nodes = list(answer(replace(content, answer_table=shown, answer_excerpt=excerpt), ""))
+        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 12, many > 12)
+        assert len(shown.table.rows) == many + 1 and (excerpt is None) == (many <= 12)
+    assert excerpt is not None and excerpt in nodes and excerpt.number == "1"
+    smallest = sorted(contrast.p_adjusted for contrast in own)[:12]
+    assert sorted(float(row[2].values[0]) for row in excerpt.table.rows[1:]) == pytest.approx(smallest)
     assert any(
         "Table F1 has every contrast (60 rows, in its file)" in str(getattr(one, "text", "")) for one in nodes
     )

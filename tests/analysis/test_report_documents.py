@@ -94,6 +94,16 @@ def test_figures_are_pictures_with_alternative_text(rehearsal: Rehearsal, word: 
     assert all(shape.width <= docx.shared.Inches(6.5) for shape in word.inline_shapes)
 
 
+def test_a_page_of_word_has_the_answers_text_and_the_next_one_its_figure_and_table(word: Any) -> None:
+    styles = [one.style.name for one in word.paragraphs]
+    end = [n for n, style in enumerate(styles) if style == "Heading 1"][1]
+    told, drawn = (
+        [n for n, style in enumerate(styles[:end]) if style in names]
+        for names in ({"Finding", "Small Text"}, {"Figure Picture", "Table Title"})
+    )
+    assert told and len(drawn) == 3 and max(told) < min(drawn)
+
+
 def test_report_tex_takes_in_every_table_and_figure_once(rehearsal: Rehearsal) -> None:
     folder = rehearsal.page.parent
     tex = "".join((folder / name).read_text("utf-8") for name in ("report.tex", "supplement.tex"))

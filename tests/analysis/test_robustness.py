@@ -18,14 +18,16 @@ from analysis.plan import Plan
 from analysis.plan_runner import analyse_shares, carry_out_all
 from analysis.planned import plans
 from analysis.preprocessing.exclusions import alternatives
-from analysis.report.answer import answer_table
+from analysis.report.answer import answer_tables
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import asking, missing, robustness
 from analysis.report.grades import grade_of, support_of
+from analysis.report.numbering import ExhibitNumbers
 from analysis.report.planned_effects import planned_effects
 from analysis.results import Contrast
 from analysis.robustness import (
     APPEARS,
+    BY_CHARACTERS,
     BY_ITEMS,
     BY_PARTICIPANTS,
     ITEM_SETS,
@@ -478,8 +480,8 @@ def test_a_contrast_of_two_plans_is_checked_tabled_and_drawn_once(tmp_path: Path
     assert sorted(row.contrast.label for row in given.matrix.rows) == sorted(3 * labels)
     for analysis in given.analyses:
         assert all(given.matrix.checked(analysis, one) for one in analysis.contrasts)
-    tested = answer_table(given.analyses, given.matrix)
-    assert tested is not None and len(rows_in(tested)) == 9
+    tested, _ = answer_tables(given.analyses, given.matrix, ExhibitNumbers())
+    assert tested is not None and len(rows_in(tested.table)) == 9
     ((unit, effects),) = planned_effects(given.analyses, given.matrix, [], {}).values()
     assert (
         unit == "percentage points" and len({(one.label, one.reader) for one in effects}) == len(effects) == 9
@@ -564,6 +566,15 @@ def test_an_estimate_with_the_same_error_says_the_same_whatever_the_family() -> 
     found = CheckForm("", 2.4, 1.0, 40.0).judged(one, 0.05)
     assert found is not None and found.outcome == SAME
     assert (found.low, found.high) == pytest.approx((one.low, one.high))
+
+
+def test_an_interval_ends_at_the_limits_of_shares_but_not_of_recovery_rates() -> None:
+    one = Contrast(
+        "a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 1, reach=3.2, furthest=100.0
+    )
+    share, rate = (CheckForm(where, -87.0, 10.0, 40.0).judged(one, 0.05) for where in ("", BY_CHARACTERS))
+    assert share is not None and share.low == -100.0
+    assert rate is not None and rate.low == pytest.approx(-87.0 - 32.0)
 
 
 def test_a_check_of_a_directional_test_looks_on_its_side() -> None:

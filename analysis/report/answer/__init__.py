@@ -18,7 +18,7 @@ from analysis import apa
 from analysis.plan_deviations import why_no_bound
 from analysis.preprocessing.participant_flow import reasons_named
 from analysis.random_structure import MODELS_FOR_A_CLAIM
-from analysis.readers import PARTICIPANT_KINDS, is_several, named
+from analysis.readers import PARTICIPANT_KINDS, is_several, named, spoken
 from analysis.report.apa_tables import ApaTable, as_percent
 from analysis.report.condense_levels import MOST_TOLD
 from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, ResponseScaleEffect, felt
@@ -37,7 +37,7 @@ from analysis.report.grades import (
 from analysis.report.inline import plain_text
 from analysis.report.layout import ChapterLayout
 from analysis.report.nodes import Facts, Node, Paragraph, PlannedFinding
-from analysis.report.numbering import ReportContent, Section
+from analysis.report.numbering import MANUSCRIPT, ExhibitNumbers, Numbered, ReportContent, Section
 from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
@@ -50,8 +50,8 @@ MOST_FINDINGS = 6
 """Questions that are answered in sentences; the table has the others."""
 FEWER_LEVELS = 2
 """Conditions with one reference that are still told one by one where there are more questions than that."""
-LONGEST_TABLE = 24
-"""Rows above which the table of contrasts is in its file only, so that the Answer takes two pages."""
+LONGEST_TABLE = 12
+"""Contrasts that share a page with the figure; of more, the Answer shows those with the smallest *p* and a file has all."""
 MOST_SINGLY = 2
 """Largest number of models whose comparisons with people are separate questions; more share one sentence."""
 MOST_SUPPORTS = 4
@@ -75,10 +75,9 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
     if shown is not None and further:
         yield Paragraph(LAYOUT.sentences("further", further=further, shown=shown))
     yield from content.figures[:1]
-    if shown is not None and not shown.refused:
-        yield shown
-    elif shown is not None and not further:
+    if shown is not None and shown.refused and not further:
         yield Paragraph(LAYOUT.sentences("in_file", shown=shown))
+    yield from filter(None, [content.answer_excerpt or shown])
     limits: dict[str, tuple[str, dict[str, Any]]] = {
         "Robustness": ("robustness", _supports(content, sections)),
         "What cannot be concluded": ("not_concluded", _not_concluded(content, sections)),
@@ -298,39 +297,60 @@ def _adds_up(values: Sequence[float], size: ResponseScaleEffect) -> bool:
     return bool(abs(values[0] - values[1] - size.values[0]) < 1.6 * 10.0**-size.places)
 
 
-def answer_table(analyses: Sequence[Analysis], matrix: Matrix) -> ApaTable | None:
-    """Lay out the planned contrasts with what the study could have detected, their checks and grades."""
+def answer_tables(
+    analyses: Sequence[Analysis], matrix: Matrix, numbers: ExhibitNumbers
+) -> tuple[Numbered | None, Numbered | None]:
+    """Lay out the planned contrasts; if they are too many for the page, also those with the smallest *p*."""
+    rows = _answer_rows(analyses, matrix)
+    many = len(rows)
+    if not rows:
+        return None, None
+    if many <= LONGEST_TABLE:
+        return numbers.table(_answer_table(rows), MANUSCRIPT), None
+    by_p = sorted(range(many), key=lambda place: np.nan_to_num(rows[place]["one"].p_adjusted, nan=2.0))
+    fewer = _answer_table([rows[place] for place in sorted(by_p[:LONGEST_TABLE])], many)
+    # the shorter one first: it must not count as shown by the longer
+    excerpt = numbers.table(replace(fewer, name="answer_excerpt"), MANUSCRIPT)
+    return numbers.table(_answer_table(rows), refused=f"{many} rows"), excerpt
+
+
+def _answer_rows(analyses: Sequence[Analysis], matrix: Matrix) -> list[dict[str, Any]]:
+    """Return the planned contrasts with what the study could have detected, their checks and grades."""
     rows: list[dict[str, Any]] = []
-    tested = each_test(analyses)
-    for index, (analysis, own_tests) in enumerate(tested):
+    for place, (analysis, own_tests) in enumerate(each_test(analyses)):
         measure = analysis.plan.measure
         units = {POINTS: "percentage points", PERCENT: "percent", ODDS: "odds ratio"}
         unit = units.get(felt(analysis.estimable[:1], measure).scale, measure.unit)
+        many = Counter(test.label for test in own_tests)
+        by_contrast = max(many.values(), default=0) > 1
         for test in own_tests:
             checked = matrix.checked(analysis, test)
-            graded = {"one": test, "checked": checked, "grade": grade_of(test, analysis, matrix)}
-            texts = {
-                "contrast": contrast_in_words(test),
+            own = {"one": test, "checked": checked, "grade": grade_of(test, analysis, matrix)}
+            told = {
+                "contrast": " vs. ".join(map(spoken, test.groups))
+                if by_contrast
+                else contrast_in_words(test),
+                "part": f"{analysis.plan.heading}: {test.label}" if by_contrast else analysis.plan.heading,
                 "detectable": _sized(test.detectable, test, analysis),
             }
             sized = {"size": felt([test], measure), "unit": unit}
-            rows.append({"place": index, "plan": analysis.plan, **graded, **texts, **sized})
-    if not rows:
-        return None
-    planned = any(analysis.plan.planned for analysis, _ in tested)
+            rows.append({"place": place, "analysis": analysis, "plan": analysis.plan, **own, **told, **sized})
+    return rows
+
+
+def _answer_table(rows: Sequence[dict[str, Any]], of: int = 0) -> ApaTable:
+    """Lay out contrasts; ``of`` is how many there are if these are some of them."""
+    analyses = list({row["place"]: row["analysis"] for row in rows}.values())
+    planned = any(one.plan.planned for one in analyses)
     shown = [row["one"] for row in rows]
-    facts: dict[str, Any] = {
-        "is_any_constant": any(contrast.is_constant for contrast in shown),
-        "planned": planned,
-    }
+    facts: dict[str, Any] = {"some": len(rows), "of": of, "planned": planned}
+    facts["is_any_constant"] = any(one.is_constant for one in shown)
     facts["is_any_unchecked"] = any(row["checked"] is None for row in rows)
     facts["grades"] = {row["grade"].word for row in rows}
-    facts["is_any_one_sided"] = any(contrast.direction != "two-sided" for contrast in shown)
-    facts["is_any_undetectable"] = any(np.isinf(contrast.detectable) for contrast in shown)
-    table = LAYOUT.table(
-        "answer", rows, origin=origin_of_contrasts([analysis for analysis, _ in tested]), **facts
-    )
-    return replace(table, of_paper=len(rows) <= LONGEST_TABLE)
+    facts["is_any_one_sided"] = any(one.direction != "two-sided" for one in shown)
+    facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
+    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(analyses), **facts)
+    return replace(laid, of_paper=True)
 
 
 def _sized(difference: float, contrast: Contrast, analysis: Analysis) -> str:

@@ -133,7 +133,7 @@ def planned_means(
         computed = "means by reader and level of the share of changed words that each answer recovers"
         origin = Origin(fits=() if analysis.fit is None else (analysis.fit,), computed=computed)
         table = replace(table, origin=origin)
-    yield condition_figure(f"condition_{name}", [shown]), table
+    yield condition_figure(f"condition_{name}", [shown.of_contrasts()]), table
 
 
 def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaTable:
@@ -172,13 +172,20 @@ def figures_of(
             measure.name == "correct" or not any(drawn_measure.logged for drawn_measure, _, _ in panels)
         ):
             panels.append((measure, lost, costs_by_level(pilot, measure, factor, levels, study)))
-    for figure_rows in _by_figure(shown):
-        name = f"condition_{'_and_'.join(row.measure.name for row in figure_rows)}_{part.stem}"
-        first = figure_rows[0].measure
-        yield (
-            ("correct" if first is RECOVERED else first.name, part.stem),
-            condition_figure(name, figure_rows, part.told),
-        )
+    of_contrasts = [row.of_contrasts() for row in shown]
+    of_all = [
+        replace(row, effects=())
+        for row, part_of_it in zip(shown, of_contrasts, strict=True)
+        if part_of_it.left_out
+    ]
+    for start, rows_drawn in (("condition", of_contrasts), ("all_conditions", of_all)):
+        for some in _by_figure(rows_drawn):
+            name = f"{start}_{'_and_'.join(row.measure.name for row in some)}_{part.stem}"
+            first = some[0].measure
+            yield (
+                ("correct" if first is RECOVERED else first.name, part.stem),
+                condition_figure(name, some, part.told),
+            )
     if len(levels) > 2 and any(
         cost.kind != "baseline" and cost.cost for _, lost, _ in panels for cost in lost
     ):

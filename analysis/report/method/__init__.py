@@ -259,7 +259,10 @@ def models_table(tables: Tables) -> ApaTable | None:
 
 def _materials(tables: Tables) -> dict[str, Any]:
     used = tables.trials[tables.trials["excluded_reason"].isna()]
+    items = tables.items
+    made = items[items["role"] == "test"] if "role" in items.columns else items
     return {
+        "made": int(made["item_id"].nunique()) if "item_id" in made.columns else 0,
         "procedure": {} if _all_imported(tables) else tables.dictionary.get("procedure") or {},
         "items": int(used["item_id"].nunique()),
         "language": str(tables.dictionary["language"]),

@@ -139,8 +139,10 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
         facts = {"unit": of_trials if len(set(pairs)) == 1 or not index else "", "spread": sd}
         values.append(str(LAYOUT.sentences("value", person=kind in PARTICIPANT_KINDS, mean=mean, **facts)))
     levels = [str(escape(cell.level)) for cell in cells]
-    text = Markup(by_level(levels, values, [cell.mean for cell in cells]))
-    return _said("means", analysis, {group: kind}, group=group, levels=text, has_direction=spread)
+    told = Markup(by_level(levels, values, [cell.mean for cell in cells]))
+    told_of: dict[str, Any] = {"group": group, "levels": told, "has_direction": spread}
+    is_range = len(cells) > MOST_TOLD and len(set(values)) > 1
+    return _said("means", analysis, {group: kind}, **told_of, is_range=is_range)
 
 
 def _model(analysis: Analysis, table: str | None) -> Markup:
