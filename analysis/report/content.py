@@ -74,15 +74,20 @@ def gather(
     The Answer is reported as text (:func:`analysis.report.answer.as_text`) before anything that only the rest needs is computed.
     """
     tables = marked(tables)
+
+    def say(step: str) -> None:
+        # what reads hidden states reports objects, which name no column
+        progress(as_given(step) if type(step) is str else step)
+
     numbers, trials = ExhibitNumbers(), tables.trials
     kinds, used = kinds_of(trials), trials[trials["excluded_reason"].isna()]
     readers = tables.dictionary["readers"]
     declared_kinds = {name: str(entry["kind"]) for name, entry in readers.items() if entry.get("kind")}
     planned = with_bounds_fixed_beforehand(plans(tables), tables.dictionary)
-    analyses = carry_out_all(planned, tables, lambda name: progress(as_given(f"model: {name}")))
+    analyses = carry_out_all(planned, tables, lambda name: say(f"model: {name}"))
     analyses = sorted(analyses, key=lambda analysis: not analysis.plan.planned)
     analyses = [analysis.in_order(group_order(trials)) for analysis in analyses]
-    matrix = robustness_matrix(analyses, tables, progress)
+    matrix = robustness_matrix(analyses, tables, say)
     tested = [analysis for analysis in analyses if analysis.plan.planned] or analyses
     answered, excerpt = answer_tables(tested, matrix, numbers)
     counted = flow_table(flow(trials, readers), declared_kinds | kinds)
@@ -103,16 +108,16 @@ def gather(
         answer_table=answered,
         answer_excerpt=excerpt,
     )
-    progress(as_given(as_text(answer(content, ""))))
+    say(as_text(answer(content, "")))
 
     # matplotlib and the chapters take longer to import than the Answer should wait
     from analysis.figures.simulation import recovery_figure
     from analysis.report.chapters import write_chapters
 
     means = described(used, tables)
-    written = write_chapters(Material(tables, tuple(analyses), kinds, progress, matrix), wanted)
-    recovered_effects, extra, recovering = _recovery(tables, analyses, progress)
-    progress("figures")
+    written = write_chapters(Material(tables, tuple(analyses), kinds, say, matrix), wanted)
+    recovered_effects, extra, recovering = _recovery(tables, analyses, say)
+    say("figures")
     effects_drawn = planned_effects(analyses, matrix, recovered_effects, tables.dictionary["truth"] or {})
     prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
     laid_tables = [table for description in means for table in tables_of(description, prose)]
@@ -229,7 +234,7 @@ def _recovery(
     for plan in recovery_plans(tables):
         done = _carried_out(plan, analyses)
         if done is None:
-            progress(as_given(f"model: {plan.name}"))
+            progress(f"model: {plan.name}")
         analysis = done or carry_out(plan, tables)
         same = _same_model(analysis, analyses)
         if same is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -53,6 +54,27 @@ def write_report(
 def dated_folder(out: str | PathLike[str], when: datetime) -> Path:
     """Return the folder of a report that is made at a time."""
     return Path(out) / when.strftime("%Y-%m-%d_%H-%M-%S")
+
+
+@contextmanager
+def claimed_folder(out: str | PathLike[str], when: datetime) -> Iterator[datetime]:
+    """Make the folder of a report and yield its time: seconds later if another report has the folder. Empty ones are removed."""
+    is_new = not Path(out).exists()
+    while True:
+        try:
+            dated_folder(out, when).mkdir(parents=True)
+            break
+        except FileExistsError:
+            when += timedelta(seconds=1)
+        except OSError:  # whoever writes the files says why
+            break
+    try:
+        yield when
+    finally:
+        with suppress(OSError):
+            dated_folder(out, when).rmdir()
+            if is_new:
+                Path(out).rmdir()
 
 
 def write_files(

@@ -55,13 +55,13 @@ def analyse(file: Path, out: Path, condition: tuple[str, ...], **given: Any) -> 
     table has no preregistered plan, so its results are exploratory. Rows without a response are excluded and counted.
     """
     from analysis.long_table import Roles, hand_over_table
-    from analysis.report.write import dated_folder
+    from analysis.report.write import claimed_folder, dated_folder
 
     levels = {}
     for text in condition:
         column, _, level_names = text.partition("=")
         levels[column.strip()] = [level.strip() for level in level_names.split(",") if level.strip()]
-    when = datetime.now().astimezone()
-    folder = dated_folder(out, when) / "data"
-    data = hand_over_table(file, Roles(conditions=levels, **given), folder, when)
-    write_and_print(data, out, when)
+    with claimed_folder(out, datetime.now().astimezone()) as when:
+        folder = dated_folder(out, when) / "data"
+        data = hand_over_table(file, Roles(conditions=levels, **given), folder, when)
+        write_and_print(data, out, when)

@@ -44,10 +44,12 @@ def report(study: Path, out: Path | None, wanted: tuple[str, ...]) -> None:
     Example: wrods report my-study --with cost
     """
     from analysis.report.chapters import checked_names
+    from analysis.report.write import claimed_folder
 
     checked_names(wanted)
-    when = datetime.now().astimezone()
-    write_and_print(_handover(study, out, when), out or study / "reports", when, wanted)
+    folder = out or study / "reports"
+    with claimed_folder(folder, datetime.now().astimezone()) as when:
+        write_and_print(_handover(study, out, when), folder, when, wanted)
 
 
 def write_and_print(data: Path, out: Path, when: datetime, wanted: tuple[str, ...] = ()) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,12 @@ from scipy import stats
 from analysis import load
 from analysis.descriptives import describe
 from analysis.long_table import Roles, hand_over_table
+from analysis.names import MARK
 from analysis.plan import RATING
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
+from analysis.report.content import gather
+from analysis.report.write import claimed_folder, dated_folder
 from analysis.robustness import robustness_matrix
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 from tests.experiment.commands import wrods
@@ -265,3 +268,24 @@ def test_what_is_missing_or_wrong_ends_with_two(words, told, study):
     )
     assert done.exit_code == 2, done.output
     assert told in done.output
+
+
+def test_two_reports_of_one_second_have_a_folder_each_and_no_report_leaves_none(tmp_path):
+    when = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+    with claimed_folder(tmp_path, when) as first, claimed_folder(tmp_path, when) as second:
+        assert first == when and second == when + timedelta(seconds=1)
+        (dated_folder(tmp_path, second) / "report.html").write_text("")
+    assert [one.name for one in tmp_path.iterdir()] == [dated_folder(tmp_path, second).name]
+
+
+def test_steps_of_a_report_name_columns_as_the_table_does(tmp_path):
+    """A condition called ``kind`` has another name inside, as it is also a column of wrods."""
+    rows = [(f"p{p}", f"i{i}", "ab"[(p + i) % 2], int((p * i) % 3 > 0)) for p in range(8) for i in range(8)]
+    table = pd.DataFrame(rows, columns=["who", "item", "kind", "ok"])
+    when = datetime(2026, 3, 1, tzinfo=UTC)
+    steps: list[str] = []
+    gather(
+        load(hand_over_table(table, Roles("who", "item", {"kind": []}, correct="ok"), tmp_path, when)),
+        steps.append,
+    )
+    assert any("kind" in step for step in steps) and not any(MARK in step for step in steps)
