@@ -104,10 +104,12 @@ def _numbers(plan: Plan, kinds: dict[str, str], design: Any, tests: tuple[int, i
         data: dict[str, Any] = {
             "mean": mean if plan.measure.scale == "points" else None,
             "detectable": {
-                readers: _shown(contrast.detectable, plan.measure) for readers, contrast in least.items()
+                readers: _shown(contrast.detectable, plan.measure, len(contrast.groups))
+                for readers, contrast in least.items()
             },
             "half_width": {
-                readers: _shown(contrast.half_width, plan.measure) for readers, contrast in least.items()
+                readers: _shown(contrast.half_width, plan.measure, len(contrast.groups))
+                for readers, contrast in least.items()
             },
         }
         if several:
@@ -117,7 +119,7 @@ def _numbers(plan: Plan, kinds: dict[str, str], design: Any, tests: tuple[int, i
             )
             data["equivalence"] = {
                 "probability": round(widest.equivalence(half_width, tests[1]), 3),
-                "reachable_bound": _shown(widest.reachable_bound(tests[1]), plan.measure),
+                "reachable_bound": _shown(widest.reachable_bound(tests[1]), plan.measure, 1),
                 "items_needed": items_needed(plan, truth, sizes, layout, half_width, tests),
             }
         assumptions.append(data)
@@ -144,11 +146,13 @@ def _of_readers(expected: Sequence[Expected]) -> dict[str, Expected]:
     return widest
 
 
-def _shown(value: float, measure: Measure) -> float:
-    """Return a difference in points, or a log ratio in percent."""
+def _shown(value: float, measure: Measure, readers: int) -> float | None:
+    """Return a difference in points, or a log ratio in percent; None if no difference of one or two readers can be as large."""
     from math import expm1
 
-    return round(value if measure.scale == "points" else 100 * expm1(value), 1)
+    if measure.scale != "points":
+        return round(100 * expm1(value), 1)
+    return round(value, 1) if value <= 100 * readers else None
 
 
 def _told(plan: Plan, data: dict[str, Any]) -> str:
@@ -159,8 +163,10 @@ def _told(plan: Plan, data: dict[str, Any]) -> str:
     together = f", {data['tests']} tests adjusted together" if data["tests"] > 1 else ""
     listed = []
     for readers, value in first["detectable"].items():
-        elsewhere = ", ".join(f"{other['detectable'][readers]:g} at {other['mean']:g}%" for other in others)
-        listed.append(f"{readers} {value:g}{unit}" + (f" ({elsewhere})" if elsewhere else ""))
+        elsewhere = ", ".join(
+            f"{_number(other['detectable'][readers])} at {other['mean']:g}%" for other in others
+        )
+        listed.append(f"{readers} {_number(value, unit)}" + (f" ({elsewhere})" if elsewhere else ""))
     lines = [
         f"Sensitivity of {data['plan']} ({people}{data['items']} items{together}; usual variation between participants and items): "
         f"the smallest difference that 80% of such studies find{accuracy_note}: {'; '.join(listed)}."
@@ -168,6 +174,10 @@ def _told(plan: Plan, data: dict[str, Any]) -> str:
     if "equivalence" in first:
         lines += _equivalence_told(plan, data, unit)
     return "\n".join(lines)
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    return f"{value:g}{unit}" if value is not None else "none (no possible difference is large enough)"
 
 
 def _equivalence_told(plan: Plan, data: dict[str, Any], unit: str) -> list[str]:
@@ -185,10 +195,9 @@ def _equivalence_told(plan: Plan, data: dict[str, Any], unit: str) -> list[str]:
         f" ({100 * other['equivalence']['probability']:.0f}% at {other['mean']:g}%)" for other in others
     )
     needed = first["equivalence"]["items_needed"]
-    line = (
-        f"If there is no difference, {chance} of such studies conclude equivalence within {planned or suggested}; 80% would within "
-        f"{first['equivalence']['reachable_bound']:g}{unit}."
-    )
+    line = f"If there is no difference, {chance} of such studies conclude equivalence within {planned or suggested}"
+    reachable = first["equivalence"]["reachable_bound"]
+    line += "." if reachable is None else f"; 80% would within {reachable:g}{unit}."
     if first["equivalence"]["probability"] < 0.8:
         line += (
             f" For 80% within {planned or suggested}, plan about {needed} items."

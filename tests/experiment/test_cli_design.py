@@ -202,6 +202,19 @@ def unbounded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 BETWEEN = PLANNED.replace("[human]", "[human, guesser]")
 
 
+def test_a_sample_that_finds_no_possible_difference_is_said_to_find_none(tmp_path):
+    folder = tmp_path / "small"
+    checked(folder, BETWEEN)
+    text = (folder / "study.yaml").read_text("utf-8")
+    (folder / "study.yaml").write_text(re.sub(r"wanted: \d+", "wanted: 2", text), "utf-8")
+    found = numbers(folder, BETWEEN)
+    assert found["participants"] == 2
+    for mean in found["assumed"]:
+        assert mean["detectable"]["human"] is None
+        assert mean["detectable"]["guesser"] < 100
+    assert "none" in checked(folder, BETWEEN)
+
+
 def test_without_a_bound_check_asks_for_one_and_gives_its_reason(unbounded):
     assert "`equivalence: 10 points`" in checked(unbounded, BETWEEN)
     found = numbers(unbounded, BETWEEN)
