@@ -171,13 +171,15 @@ def _told(plan: Plan, data: dict[str, Any]) -> str:
         f"Sensitivity of {data['plan']} ({people}{data['items']} items{together}; usual variation between participants and items): "
         f"the smallest difference that 80% of such studies find{accuracy_note}: {'; '.join(listed)}."
     ]
+    if any(value is None for assumption in data["assumed"] for value in assumption["detectable"].values()):
+        lines[0] += " None means that no possible difference is large enough."
     if "equivalence" in first:
         lines += _equivalence_told(plan, data, unit)
     return "\n".join(lines)
 
 
 def _number(value: float | None, unit: str = "") -> str:
-    return f"{value:g}{unit}" if value is not None else "none (no possible difference is large enough)"
+    return f"{value:g}{unit}" if value is not None else "none"
 
 
 def _equivalence_told(plan: Plan, data: dict[str, Any], unit: str) -> list[str]:
