@@ -278,8 +278,10 @@ def _panel(
             if not rules:
                 _value(axes, row, ends, at, step)
     room = float(axes.get_position().width) * BROAD + 0.05
-    units = max(cell.units for cell in cells.values())
-    head, below = headed(groups[0]), f"n = {units}" if is_person(kind) else apa.counted(units, "item")
+    head, below = headed(groups[0]), f"n = {len(_single(row, groups[0]))}"
+    if not is_person(kind):
+        rows = row.trials[row.trials["reader_group"].isin(groups) & row.trials[row.factor].notna()]
+        below = apa.counted(scored(rows, row.measure)["item_id"].nunique(), "item")
     if rules:
         head, below = "Baselines", apa.counted(len(groups), "rule")
     elif kind == "simulated" and width_of("Simulated readers", HEAD, bold=True) >= room:

@@ -185,6 +185,13 @@ def test_of_many_conditions_the_figure_of_the_contrasts_has_those_that_they_comp
     assert "17" in condition_figure("many", [drawn]).note
 
 
+def test_a_figure_counts_everybody_also_where_each_was_in_one_condition() -> None:
+    rows = trials(("few", "many"), 10, 0, 0)
+    is_few = rows["reader"].isin([f"p{n}" for n in range(5)])
+    between = conditions(rows[is_few == (rows["position"] == "few")], levels=("few", "many"))
+    assert condition_figure("one", [between]).figure.axes[0].texts[-1].get_text() == "n = 10"
+
+
 STUDIES = {
     "people only": conditions(trials(POSITIONS, 12, 0, 0)),
     "a model only": conditions(trials(POSITIONS, 0, 1, 0)),
