@@ -30,7 +30,7 @@ from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, PlannedFinding
 from analysis.report.numbering import ExhibitNumbers, ReportContent
 from analysis.report.results import MOST_SINGLY, runs
-from analysis.results import Equivalence
+from analysis.results import Contrast, Equivalence
 from analysis.robustness import (
     BY_ITEMS,
     BY_PARTICIPANTS,
@@ -245,6 +245,20 @@ def test_a_contrast_of_two_plans_is_detectable_once(content: ReportContent) -> N
     again = replace(section.analysis, plan=plan, contrasts=tuple(replace(one) for one in own))
     given = replace(content, planned=(section, replace(section, analysis=again)))
     assert limits(given)["Sensitivity"] == limits(content)["Sensitivity"]
+
+
+def test_a_contrast_that_no_possible_size_would_make_detectable_is_told_beside_detectable_ones(
+    content: ReportContent,
+) -> None:
+    (section,) = content.planned
+    first, *others = section.analysis.contrasts
+
+    def sensitivity(*contrasts: Contrast) -> str:
+        analysis = replace(section.analysis, contrasts=contrasts)
+        return limits(replace(content, planned=(replace(section, analysis=analysis),)))["Sensitivity"]
+
+    imprecise = replace(first, se=1e3, low=-100.0, high=100.0, p_adjusted=1.0)
+    assert sensitivity(imprecise, *others) != sensitivity(*others)
 
 
 def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:

@@ -302,55 +302,59 @@ def answer_tables(
 ) -> tuple[Numbered | None, Numbered | None]:
     """Lay out the planned contrasts; if they are too many for the page, also those with the smallest *p*."""
     rows = _answer_rows(analyses, matrix)
-    many = len(rows)
     if not rows:
         return None, None
-    if many <= LONGEST_TABLE:
+    if len(rows) <= LONGEST_TABLE:
         return numbers.table(_answer_table(rows), MANUSCRIPT), None
-    by_p = sorted(range(many), key=lambda place: np.nan_to_num(rows[place]["one"].p_adjusted, nan=2.0))
-    fewer = _answer_table([rows[place] for place in sorted(by_p[:LONGEST_TABLE])], many)
+    by_p = sorted(
+        range(len(rows)), key=lambda index: np.nan_to_num(rows[index]["contrast"].p_adjusted, nan=2.0)
+    )
+    fewer = _answer_table([rows[index] for index in sorted(by_p[:LONGEST_TABLE])], len(rows))
     # the shorter one first: it must not count as shown by the longer
     excerpt = numbers.table(replace(fewer, name="answer_excerpt"), MANUSCRIPT)
-    return numbers.table(_answer_table(rows), refused=f"{many} rows"), excerpt
+    return numbers.table(_answer_table(rows), refused=f"{len(rows)} rows"), excerpt
 
 
 def _answer_rows(analyses: Sequence[Analysis], matrix: Matrix) -> list[dict[str, Any]]:
     """Return the planned contrasts with what the study could have detected, their checks and grades."""
     rows: list[dict[str, Any]] = []
-    for place, (analysis, own_tests) in enumerate(each_test(analyses)):
+    for index, (analysis, contrasts) in enumerate(each_test(analyses)):
         measure = analysis.plan.measure
         units = {POINTS: "percentage points", PERCENT: "percent", ODDS: "odds ratio"}
         unit = units.get(felt(analysis.estimable[:1], measure).scale, measure.unit)
-        many = Counter(test.label for test in own_tests)
-        by_contrast = max(many.values(), default=0) > 1
-        for test in own_tests:
-            checked = matrix.checked(analysis, test)
-            own = {"one": test, "checked": checked, "grade": grade_of(test, analysis, matrix)}
-            told = {
-                "contrast": " vs. ".join(map(spoken, test.groups))
-                if by_contrast
-                else contrast_in_words(test),
-                "part": f"{analysis.plan.heading}: {test.label}" if by_contrast else analysis.plan.heading,
-                "detectable": _sized(test.detectable, test, analysis),
-            }
-            sized = {"size": felt([test], measure), "unit": unit}
-            rows.append({"place": place, "analysis": analysis, "plan": analysis.plan, **own, **told, **sized})
+        by_label = max(Counter(contrast.label for contrast in contrasts).values(), default=0) > 1
+        for contrast in contrasts:
+            groups = " vs. ".join(map(spoken, contrast.groups))
+            rows.append(
+                {
+                    "index": index,
+                    "analysis": analysis,
+                    "contrast": contrast,
+                    "name": groups if by_label else contrast_in_words(contrast),
+                    "part": analysis.plan.heading + (f": {contrast.label}" if by_label else ""),
+                    "size": felt([contrast], measure),
+                    "unit": unit,
+                    "detectable": _sized(contrast.detectable, contrast, analysis),
+                    "checked": matrix.checked(analysis, contrast),
+                    "grade": grade_of(contrast, analysis, matrix),
+                }
+            )
     return rows
 
 
 def _answer_table(rows: Sequence[dict[str, Any]], of: int = 0) -> ApaTable:
     """Lay out contrasts; ``of`` is how many there are if these are some of them."""
-    analyses = list({row["place"]: row["analysis"] for row in rows}.values())
-    planned = any(one.plan.planned for one in analyses)
-    shown = [row["one"] for row in rows]
+    analyses = list({row["index"]: row["analysis"] for row in rows}.values())
+    planned = any(analysis.plan.planned for analysis in analyses)
+    contrasts = [row["contrast"] for row in rows]
     facts: dict[str, Any] = {"some": len(rows), "of": of, "planned": planned}
-    facts["is_any_constant"] = any(one.is_constant for one in shown)
+    facts["is_any_constant"] = any(contrast.is_constant for contrast in contrasts)
     facts["is_any_unchecked"] = any(row["checked"] is None for row in rows)
     facts["grades"] = {row["grade"].word for row in rows}
-    facts["is_any_one_sided"] = any(one.direction != "two-sided" for one in shown)
-    facts["is_any_undetectable"] = any(np.isinf(one.detectable) for one in shown)
-    laid = LAYOUT.table("answer", rows, origin=origin_of_contrasts(analyses), **facts)
-    return replace(laid, of_paper=True)
+    facts["is_any_one_sided"] = any(contrast.direction != "two-sided" for contrast in contrasts)
+    facts["is_any_undetectable"] = any(np.isinf(contrast.detectable) for contrast in contrasts)
+    table = LAYOUT.table("answer", rows, origin=origin_of_contrasts(analyses), **facts)
+    return replace(table, of_paper=True)
 
 
 def _sized(difference: float, contrast: Contrast, analysis: Analysis) -> str:
@@ -374,7 +378,7 @@ def _supports(content: ReportContent, sections: Sequence[Section]) -> dict[str, 
     outcomes: Counter[str] = Counter()
     agreeing = total = 0
     for analysis, tested in each_test(section.analysis for section in sections):
-        before = f"{analysis.plan.heading}, " if len(sections) > 1 else ""
+        before = f"{analysis.plan.name}, " if len(sections) > 1 else ""
         for contrast in tested:
             checked = content.matrix.checked(analysis, contrast)
             total += 1
@@ -442,8 +446,8 @@ def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
 
 def _extremes(
     tested: Sequence[tuple[Analysis, list[Contrast]]], value_of: Callable[[Contrast, Analysis], float]
-) -> Iterator[tuple[str, list[str], ResponseScaleEffect]]:
-    """Yield for each analysis, of many for each measure and scale, the least and the largest value, and their scale."""
+) -> Iterator[tuple[str, list[str], ResponseScaleEffect, int]]:
+    """Yield for each analysis, of many for each measure and scale, the ends of finite values, their scale, and a count of others."""
     by_scale: dict[tuple[str, str], list[tuple[Analysis, list[Contrast]]]] = {}
     analyses = sum(bool(contrasts) for _, contrasts in tested)
     for analysis, contrasts in tested:
@@ -461,7 +465,8 @@ def _extremes(
         sizes = sorted(size for size in texts if np.isfinite(size))
         if sizes or np.inf in texts:
             ends = [texts[size] for size in (*sizes[:1], *sizes[1:][-1:])]
-            yield name, list(dict.fromkeys(ends)), felt(entries[0][1][:1], entries[0][0].plan.measure)
+            size = felt(entries[0][1][:1], entries[0][0].plan.measure)
+            yield name, list(dict.fromkeys(ends)), size, sum(value == texts.get(np.inf) for value in values)
 
 
 def _sample(content: ReportContent) -> dict[str, Any]:
