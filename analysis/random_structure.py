@@ -2,8 +2,9 @@
 
 It starts with what the design justifies (Barr et al., 2013); an item's slopes in two kinds of reader are begun with as one matrix
 where it has at most four columns and ten items for each. A fit that is singular or does not converge is reduced in steps (after
-Bates et al., 2015, *Parsimonious mixed models*): correlations, components estimated as zero, then all slopes. Slopes without
-correlations are deviations in each condition: a model of differences from the reference would change with what is taken for it.
+Bates et al., 2015, *Parsimonious mixed models*): correlations, components estimated as zero, and all slopes if it still does not
+converge. Slopes without correlations are deviations in each condition: a model of differences from the reference would change with
+what is taken for it.
 """
 
 from __future__ import annotations

@@ -237,7 +237,8 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
     if few_differ:
         yield (
             f"Fewer than {apa.worded(FEW, 'item')} were answered differently in the two conditions "
-            f"({apa.few_named(list(few_differ), 'contrast')}); the interval allows for one more item."
+            f"({apa.few_named(list(few_differ), 'contrast')}); "
+            f"{'the interval allows' if len(few_differ) == 1 else 'their intervals allow'} for one more item."
         )
     for reader, count in lost.items():
         yield (

@@ -22,8 +22,8 @@ READERS_SAID = {"human": "people", "simulated": "simulated readers"}
 STRUCTURE = (
     "random effects start at an intercept and slopes of {compare} for participants and for items, which may differ between people "
     "and models, and, where models answer so, items by model, items by model and condition, prompt variants and sessions; if a "
-    "fit is singular or does not converge, correlations go first, then slopes without variance, then all slopes, and every step is "
-    "reported"
+    "fit is singular or does not converge, correlations go first, then slopes without variance, and all slopes if it still does not "
+    "converge; every step is reported"
 )
 
 

@@ -345,7 +345,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
             "has_shares": bool(shares),
             "timed": len(timed),
         },
-        "nouns": list(dict.fromkeys(analysis.plan.measure.subject for analysis in estimated)),
+        "nouns": list(dict.fromkeys(f"in {analysis.plan.measure.subject}" for analysis in estimated)),
         "units": list(dict.fromkeys(analysis.plan.measure.unit_of_difference for analysis in estimated)),
         "several_groups": any(len(analysis.groups) > 1 for analysis in estimated),
         "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
@@ -356,7 +356,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "correct_only": [
             analysis.plan.name for analysis in timed if keeps_right_answers_alone(analysis.plan.exclude)
         ],
-        "bounded": {title: bounds for title, bounds in bounded.items() if bounds is not None},
+        "bounded": {title: bounds for title, bounds in bounded.items() if bounds is not None and len(people)},
         **{"most_columns": MOST_COLUMNS, "items_for_a_column": ITEMS_FOR_A_COLUMN},
         "conditions_apart": (CONDITIONS_APART[0], CONDITIONS_APART[-1]),
         "has_two_factors": any(analysis.plan.crossing is not None for analysis in fitted),
