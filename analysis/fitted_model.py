@@ -25,7 +25,7 @@ from analysis.mixed.formula import (
     parts_of,
     read_expression,
 )
-from analysis.mixed.result import Fit, lined_up, plain
+from analysis.mixed.result import Fit, format_p, lined_up, plain
 from analysis.mixed.variables import Factor, level_name
 from stimuli.corpora.encodings import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, unknown_name
@@ -781,7 +781,7 @@ def _cell(name: str, value: Any) -> str:
     if number is None:
         return "-"
     if name in {"p", "p_boundary"}:
-        return "<.001" if number < 0.001 else f"{number:.3f}"
+        return format_p(number)
     return f"{number:.1f}" if name in {"df", "denominator"} else f"{number:.4g}"
 
 

@@ -412,7 +412,7 @@ def _in_model(
         if unusable:
             remarks.append(
                 f"{headed(group)}: in {apa.listing(unusable)}, one class always or never received the answer {classes.signal} (or "
-                "was not shown), so z is undefined."
+                "was not shown), so z is undefined without a correction."
             )
         if not groups and len(usable) > 1:
             groups, model_levels = [group], usable

@@ -229,12 +229,7 @@ class Fit:
         table: Iterable[Any] = self.told.itertuples()
         for row in table:
             cells = [row.term, f"{row.estimate:.4g}", f"{row.se:.4g}", *([f"{row.df:.1f}"] if linear else [])]
-            p = f"{row.p:.3f}"[1:] if row.p < 0.9995 else "-" if math.isnan(row.p) else "1"
-            cells += [
-                f"{row.statistic:.2f}",
-                "<.001" if row.p < 0.001 else p,
-                f"[{row.ci_low:.4g}, {row.ci_high:.4g}]",
-            ]
+            cells += [f"{row.statistic:.2f}", format_p(row.p), f"[{row.ci_low:.4g}, {row.ci_high:.4g}]"]
             rows.append(cells + ([f"{math.exp(min(row.estimate, 700.0)):.4g}"] if ratio else []))
         basis = f"df by {self.degrees.name}, " if self.degrees is not None else ""
         title = f"Fixed effects ({basis}{'t' if linear else 'Wald'} intervals)"
@@ -262,6 +257,13 @@ def plain(value: Any) -> Any:
         return value.item() if isinstance(value, np.bool_) else value
     number = float(value)
     return number if math.isfinite(number) else None
+
+
+def format_p(p: float) -> str:
+    """Write p for a table on a terminal: ``.032``, ``<.001``, ``>.999``; ``-`` if there is none."""
+    if math.isnan(p):
+        return "-"
+    return "<.001" if p < 0.001 else ">.999" if p >= 0.9995 else f"{p:.3f}"[1:]
 
 
 def lined_up(rows: list[list[str]], words: set[int] | None = None) -> list[str]:

@@ -188,7 +188,7 @@ def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
         only = OPTIONS_OF_KIND.get(key)
         if only is not None and model.kind not in only and model.kind in BUILT_IN:
             raise UserError(
-                f"{study.place('models', 'who', name, key)}: {key} says nothing of {model.use}",
+                f"{study.place('models', 'who', name, key)}: {key} does not apply to {model.use}",
                 mend=f"It is a setting of {' and '.join(f'{kind}:…' for kind in only)}; take it out.",
             )
     if model.kind == "openai":
@@ -231,13 +231,13 @@ def _check_embeddings(study: Study) -> None:
         raise UserError(f"{place}: {fault.message}", mend=fault.mend)
     if model.kind == "package" and "revision" in given:
         raise UserError(
-            f"{study.place('models', 'embeddings', 'revision')}: revision says nothing of {model.use}",
+            f"{study.place('models', 'embeddings', 'revision')}: revision does not apply to {model.use}",
             mend="A package holds one; take it out.",
         )
     for key in given:
         only = OPTIONS_OF_KIND.get(key)
         if only is not None and (HERE if model.kind == "package" else model.kind) not in only:
             raise UserError(
-                f"{study.place('models', 'embeddings', key)}: {key} says nothing of {model.use}",
+                f"{study.place('models', 'embeddings', key)}: {key} does not apply to {model.use}",
                 mend=f"It is a setting of {' and '.join(f'{kind}:…' for kind in only)}; take it out.",
             )

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.fitted_model import FittedModel, fit
+from analysis import apa
+from analysis.fitted_model import FittedModel, fit, table_text
 from stimuli.errors import UserError
 
 FORMULA = "correct ~ cond * group + (1 | participant)"
@@ -37,6 +38,15 @@ def test_sentences_give_means_direction_and_intervals_that_agree_with_p(model: F
     assert last == "*p* values and intervals are adjusted for 3 comparisons (mvt)."
     for line, row in zip(text.splitlines(), table.itertuples(), strict=False):
         assert ("remains open" in line) == (row.ci_low < 0 < row.ci_high)
+
+
+def test_p_is_written_alike_in_the_summary_and_in_every_table(model: FittedModel) -> None:
+    summary = {
+        row.split()[0]: row.split()[4] for row in model.summary().splitlines() if row.startswith("  group")
+    }
+    tests = {row.split()[0]: row.split()[-1] for row in table_text(model.anova()).splitlines()}
+    assert tests["group"] == apa.p_value(model.anova()["p"][1])
+    assert summary["groupb"].startswith(".")
 
 
 def test_predictions_and_simulations_have_the_rows_of_the_data(

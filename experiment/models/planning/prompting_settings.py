@@ -162,7 +162,7 @@ def _check_pictures(study: Study, manner: PromptingSettings, settings: ModelSett
         return
     if settings.kind == "baseline":
         raise UserError(
-            f"{place}: presentation: image says nothing of {settings.use}: a baseline looks at nothing",
+            f"{place}: presentation: image does not apply to {settings.use}: a baseline looks at nothing",
             mend="Take presentation out.",
         )
     if manner.context != "independent" or manner.practice != "none":

@@ -26,7 +26,7 @@ LONGEST_NOTE = 500
 def _rated(study: str) -> tuple[StudyService, Rating]:
     service = service_of(study)
     if service.rating is None:
-        abort(404, "The study says nothing of rating (rating: in study.yaml).")
+        abort(404, "The study has no rating (rating: in study.yaml).")
     return service, service.rating
 
 

@@ -70,7 +70,7 @@ def test_every_command_that_loads_a_study_tells_a_fault_of_its_models_with_its_l
     options = [str(tmp_path / "out") if one == "OUT" else one for one in command[1:]]
     done = invoke(command[0], folder, *options)
     assert done.exit_code != 0
-    assert "study.yaml, line 8: models.who.m.dtype: dtype says nothing of baseline:random" in done.output
+    assert "study.yaml, line 8: models.who.m.dtype: dtype does not apply to baseline:random" in done.output
 
 
 @pytest.mark.parametrize(

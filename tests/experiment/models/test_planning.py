@@ -319,7 +319,7 @@ def test_prompts_are_shown_by_kind_and_a_conversation_with_its_second_turn(make_
         ((with_models(who='m: {use: "hf:m", temprature: 0}'),), "did you mean 'temperature'"),
         ((with_models(who='m: {use: "hf:m", strategy: chain_of_thought, judge: mm}, n: {use: "hf:n"}'),), "no other model"),
         ((with_models(who='m: {use: "hf:m", judge: n}, n: {use: "hf:n"}'),), "answers without any"),
-        ((with_models(who='m: {use: "openai:m", dtype: float32}'),), "says nothing of openai:m"),
+        ((with_models(who='m: {use: "openai:m", dtype: float32}'),), "does not apply to openai:m"),
         ((with_models("context: session", "strategy: unscramble_first"),), "asked about each trial alone"),
         ((with_models("budget: forty"),), "an amount such as"),
     ],

@@ -213,10 +213,10 @@ def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path, enco
     ("given", "said"),
     [
         ('{use: "baseline:random"}', "kind of embedding model 'baseline' is not known"),
-        ('{use: "hf:x", base_url: "http://localhost:1/v1"}', "base_url says nothing of hf:x"),
-        ('{use: "package:x", revision: main}', "revision says nothing of package:x"),
-        ('{use: "package:x", key_env: K}', "key_env says nothing of package:x"),
-        ('{use: "openai:e", device: cpu}', "device says nothing of openai:e"),
+        ('{use: "hf:x", base_url: "http://localhost:1/v1"}', "base_url does not apply to hf:x"),
+        ('{use: "package:x", revision: main}', "revision does not apply to package:x"),
+        ('{use: "package:x", key_env: K}', "key_env does not apply to package:x"),
+        ('{use: "openai:e", device: cpu}', "device does not apply to openai:e"),
         ('{use: "openai:e", temperature: 0}', "temperature is not a setting"),
     ],
 )

@@ -206,7 +206,7 @@ def _check(study: Study, given: Mapping[str, Any], model: ModelSettings) -> None
     for key in ("task", "asked"):
         if key in given:
             raise UserError(
-                f"{place(key)}: {key} says nothing of texts", mend=f"Take it out, or write on: {HTEST}."
+                f"{place(key)}: {key} does not apply to texts", mend=f"Take it out, or write on: {HTEST}."
             )
 
 
@@ -255,7 +255,8 @@ def _check_htest(study: Study, place: Any, given: Mapping[str, Any]) -> None:
     for key in ("rule", "texts", "field"):
         if key in given:
             raise UserError(
-                f"{place(key)}: {key} says nothing of H-TEST", mend="Take it out; task says what is trained."
+                f"{place(key)}: {key} does not apply to H-TEST",
+                mend="Take it out; task says what is trained.",
             )
     task = given.get("task")
     if task is None:
