@@ -63,7 +63,9 @@ def schema_faults(
     source: YamlSource, schema: Draft202012Validator
 ) -> Iterator[tuple[ValidationError, KeyPath, str]]:
     """Yield the schema errors of a file with path and message; ``form`` in the schema describes a part's notation."""
-    for error in chain.from_iterable(map(_deepest, schema.iter_errors(source.data))):
+    errors = chain.from_iterable(map(_deepest, schema.iter_errors(source.data)))
+    # jsonschema gives errors of several settings in an order that changes between processes
+    for error in sorted(errors, key=lambda error: [str(part) for part in error.absolute_path]):
         for path in _paths(error):
             yield error, path, _say(source, error, path, schema.schema)
 
