@@ -333,7 +333,7 @@ class CrossedEstimate:
 def estimate(
     sums: ErrorSums, weights: Mapping[Any, float], *, fixed_items: bool = False
 ) -> CrossedEstimate | None:
-    """Estimate a contrast of conditions; None if a condition has no answer, or a model alone has only one item."""
+    """Estimate a contrast of conditions; None if a condition has no answer, or if a single model answered only one item."""
     layout = sums.layout
     weights = {name: float(w) for name, w in weights.items() if w != 0}
     if not weights or not set(weights) <= set(layout.conditions):

@@ -282,9 +282,9 @@ class Contrast:
         return smallest if smallest <= self.furthest else float("inf")
 
     def smallest_bound(self, alpha: float, tests: int) -> float:
-        """Return the smallest bound within which two one-sided tests, corrected for so many differences, would find no difference.
+        """Return the smallest bound within which two one-sided tests, corrected for so many differences, show equivalence.
 
-        NaN where nothing varies, infinite where no difference that is possible lies outside it.
+        NaN if nothing varies; infinite if the bound would include every possible difference.
         """
         if self.is_constant:
             return float("nan")

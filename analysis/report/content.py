@@ -317,7 +317,7 @@ def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[
 
 @dataclass
 class Already:
-    """What earlier sections have reported: means, the analysis that reports a test, and the table of a model."""
+    """Results that earlier sections have reported: means, the analysis that reports a test, and the table of a model."""
 
     means: set[Markup] = field(default_factory=set)
     tests: dict[tuple[object, ...], str] = field(default_factory=dict)

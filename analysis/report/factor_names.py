@@ -54,7 +54,7 @@ def marked(tables: Tables) -> Tables:
 
 
 def _in_dictionary(dictionary: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return what is known of a study with marked factors where it names them: in plans, true effects and factors of sessions."""
+    """Return the study's dictionary with marked factors in plans, true effects and factors of sessions."""
 
     def keys(mapping: Mapping[str, Any]) -> dict[str, Any]:
         return {names.get(name, name): value for name, value in mapping.items()}

@@ -26,6 +26,12 @@ OPEN = Grade("Open", "")
 NOT_ESTIMABLE = Grade("Not estimable", "")
 
 
+def is_open(contrast: Contrast, analysis: Analysis) -> bool:
+    """Whether neither a difference nor equivalence is shown."""
+    is_equivalent = contrast.equivalence is not None and contrast.equivalence.equivalent
+    return not is_equivalent and contrast.p_adjusted >= analysis.plan.alpha
+
+
 def grade_of(contrast: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
     """Grade a contrast by its planned test and its checks.
 
@@ -37,7 +43,7 @@ def grade_of(contrast: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
         return NOT_ESTIMABLE
     if contrast.equivalence is not None and contrast.equivalence.equivalent:
         return EQUIVALENT
-    if contrast.p_adjusted >= analysis.plan.alpha:
+    if is_open(contrast, analysis):
         return OPEN
     checked = matrix.checked(analysis, contrast)
     cells = {} if checked is None else checked.cells

@@ -2,7 +2,7 @@
 
 Both files are written in Jinja, with the functions of :mod:`analysis.apa` and of :data:`WORDS`. A table is a list of columns, each
 with its head and an expression that is computed from each row. A text has one ``{% block %}`` for each passage: an empty line ends
-a paragraph, ``###`` begins a heading, ``*x*`` is italic, and a table or figure that is a paragraph of its own is placed there.
+a paragraph, ``###`` begins a heading, ``*x*`` is italic, and a table or figure in a separate paragraph is placed there.
 Values are never rewritten: neither asterisks nor spaces in the name of a level mean anything.
 """
 
@@ -160,7 +160,7 @@ class ChapterLayout:
 
         Keys of a table: ``title``; ``columns`` (of each the head and an expression, ``if`` with a condition where the column may
         be missing, and ``each`` with a list where there is a column for each of its values; a list among them is read as if its
-        columns stood there); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
+        columns are inserted); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
         empty); ``missing`` (a condition under which a row has en dashes behind its first cell); ``note`` (a text, or a list of
         texts, of which some have an ``if``; ``heads`` are the columns there); ``source`` (as in :class:`Origin`); ``drawn``;
         ``of_paper``. A column in which every cell is empty is left out.

@@ -1,7 +1,7 @@
 """Parts of a study by task and prompt method, reported separately because means over several describe none of them.
 
 What is written of one part's trials (:meth:`TrialPart.of`) is the same as of all trials; :func:`of_part` then gives its tables and
-figures names of their own and says in titles and sources of which trials they are.
+figures separate names and says in titles and sources of which trials they are.
 """
 
 from __future__ import annotations

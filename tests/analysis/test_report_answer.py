@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -259,6 +260,32 @@ def test_a_contrast_that_no_possible_size_would_make_detectable_is_told_beside_d
 
     imprecise = replace(first, se=1e3, low=-100.0, high=100.0, p_adjusted=1.0)
     assert sensitivity(imprecise, *others) != sensitivity(*others)
+
+
+def test_bounds_of_equivalence_are_corrected_within_their_family(content: ReportContent) -> None:
+    (section,) = content.planned
+    between = [
+        replace(contrast, p_adjusted=0.5, equivalence=None)
+        for contrast in section.analysis.contrasts
+        if contrast.between
+    ]
+
+    def told(*families: str) -> str:
+        analyses = [
+            replace(
+                section.analysis,
+                plan=replace(section.analysis.plan, name=family, family=family),
+                contrasts=tuple(
+                    replace(contrast, first=f"{contrast.first} {family}") for contrast in between
+                ),
+            )
+            for family in families
+        ]
+        given = replace(content, planned=tuple(replace(section, analysis=analysis) for analysis in analyses))
+        return limits(given)["Sensitivity"].partition("The smallest")[2].partition("Open")[0]
+
+    alone = re.findall(r"[\d.]+", told("first"))
+    assert len(alone) >= 1 and set(alone) <= set(re.findall(r"[\d.]+", told("first", "second")))
 
 
 def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:

@@ -245,11 +245,11 @@ MODELS = {
     "costs": (
         "Reading time by form",
         "milliseconds (Gamma, identity link)",
-        "right answers of large by source",
+        "correct responses of large by source",
     ),
     "words": ("times of single words by position", "milliseconds (Gamma, identity link)"),
     "decisions": ("speed", "milliseconds (Gamma, identity link)"),
-    "classes": ("signal detection by position", "right answers of net by source"),
+    "classes": ("signal detection by position", "correct responses of net by source"),
     "known effects": ("Recovery of response time", "reading", "milliseconds (Gamma, identity link)"),
 }
 """Small studies, and parts of the titles of models that their reports must hold."""

@@ -602,7 +602,7 @@ def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
 def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:
     tables = asked(tmp_path, [-1.4, -0.7, 0.0, 0.7, 1.4], [0.0], items=16)
     chapter = chapter_of(asking.write, checked_material(tables))
-    assert [one.title for one in chapter.fits] == ["right answers of m by source"]
+    assert [one.title for one in chapter.fits] == ["correct responses of m by source"]
     found = {row[0]: row for row in rows_by_head(tables_in(chapter)["asked_position"])["m"]}
     assert float(found["prompt"][2]) == pytest.approx(1.0, abs=0.5)
     assert found["session"][2] == "–"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from analysis import apa
+from analysis.multiple_comparisons import family_of
 from analysis.plan_deviations import why_no_bound
 from analysis.preprocessing.participant_flow import reasons_named
 from analysis.random_structure import MODELS_FOR_A_CLAIM
@@ -32,6 +33,7 @@ from analysis.report.grades import (
     OPEN,
     SUPPORTED,
     grade_of,
+    is_open,
     support_of,
 )
 from analysis.report.inline import plain_text
@@ -420,28 +422,23 @@ def _sensitivity(sections: Sequence[Section]) -> dict[str, Any]:
     """State what could be detected, and the bounds within which differences between readers that stay open would be equivalent."""
     tested = each_test(section.analysis for section in sections)
     between = Counter(
-        analysis.plan.measure.name
+        family_of(analysis.plan)
         for analysis, contrasts in tested
         for contrast in contrasts
         if contrast.between
     )
 
     def bound(contrast: Contrast, analysis: Analysis) -> float:
-        return contrast.smallest_bound(analysis.plan.alpha, between[analysis.plan.measure.name])
+        return contrast.smallest_bound(analysis.plan.alpha, between[family_of(analysis.plan)])
 
     still_open = [
-        (analysis, [contrast for contrast in contrasts if contrast.between and _is_open(contrast, analysis)])
+        (analysis, [contrast for contrast in contrasts if contrast.between and is_open(contrast, analysis)])
         for analysis, contrasts in tested
     ]
     return {
         "detectable": list(_extremes(tested, lambda contrast, _: contrast.detectable)),
         "bounds": list(_extremes(still_open, bound)),
     }
-
-
-def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
-    test = contrast.equivalence
-    return contrast.p_adjusted >= analysis.plan.alpha and not (test and test.equivalent)
 
 
 def _extremes(

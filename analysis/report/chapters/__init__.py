@@ -1,6 +1,6 @@
 """Chapters of a report's supplement, a module each: functions that write a :class:`analysis.report.blocks.Chapter` or nothing.
 
-A chapter is absent where nothing of it applies to a study (no surprisal, no times). Optional ones are written only when asked for
+A chapter that does not apply to a study is left out (no surprisal, no times). Optional ones are written only when asked for
 by name: ``wrods report --with cost``.
 """
 

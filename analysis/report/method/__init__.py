@@ -216,7 +216,7 @@ def _imported(entry: Mapping[str, Any]) -> bool:
 
 
 def _settings(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> list[str]:
-    """Name a model's settings in the study: number format, temperature, context and prompt wordings."""
+    """Name a model's settings in the study: number format, temperature, context and prompt variants."""
     reported_elsewhere = {"use", "base_url", "trained", "base", "price", "family", "parameters"}
     reported_elsewhere |= {"dtype"} if entry.get("dtype") else set()
     settings = {

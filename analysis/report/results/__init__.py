@@ -1,6 +1,6 @@
 """The Results: means, the model, and each difference between conditions, within a reader and between readers.
 
-``text.md.j2`` holds every sentence. Of many models, and of many conditions, a sentence tells what they have in common.
+``text.md.j2`` holds every sentence. Many models, or many conditions, share a sentence on what they have in common.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class Together:
 
     @property
     def name(self) -> str:
-        """What they have in common."""
+        """Findings that they have in common."""
         return f"{self.analyses[0].plan.measure.noun} by {self.analyses[0].plan.factor}"
 
     @property

@@ -58,7 +58,7 @@ def _of_factor(material: Material, factor: str, models: list[str]) -> Draft:
         steps=[f"{group}: {'; '.join(model.steps)}" for group, model in climbed.items()],
         kinds=material.kinds,
     )
-    reported = [ReportedFit(f"right answers of {group} by source", fit) for group, fit in fits.items()]
+    reported = [ReportedFit(f"correct responses of {group} by source", fit) for group, fit in fits.items()]
     return Draft(blocks, fits=reported)
 
 
