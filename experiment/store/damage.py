@@ -21,7 +21,7 @@ from sqlalchemy import URL
 from experiment.store.backups import FOLDER, SQLITE_SUFFIX, StoredBackup, backups_in, rows_of
 from experiment.store.database import DamagedStore, StoreError, is_damage, make_engine
 from experiment.store.records import PARTICIPANTS
-from experiment.store.tables import JsonOf, audit, metadata
+from experiment.store.tables import SHAPES, JsonOf, audit, metadata
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
@@ -208,7 +208,9 @@ def _foreign_json(
         for column in table.columns:
             if not isinstance(column.type, JsonOf) or column.name not in there:
                 continue
-            name, kind = column.name, column.type.kind
+            name = column.name
+            # of a column with a shape, all is read: SQL knows the outermost kind only
+            valid = "'null'" if column.type.shape in SHAPES else f"'null', '{NAMES[column.type.kind]}'"
             # SQLite refuses some of what Python writes and reads, such as NaN
             doubtful = (
                 f"CASE WHEN typeof({name}) = 'text' AND json_valid({name}) THEN json_type({name}) "
@@ -218,10 +220,10 @@ def _foreign_json(
             )
             rows = run(
                 f"SELECT {', '.join([session, f'CAST({name} AS TEXT)', *keys])} FROM {table.name} "
-                f"WHERE {doubtful} NOT IN ('{NAMES[kind]}', 'null')"
+                f"WHERE {doubtful} NOT IN ({valid})"
             )
             for of, text, *key in rows:
-                if not _is_of(kind, text):
+                if not _is_read(column.type, text):
                     row = ", ".join(f"{part} {value}" for part, value in zip(keys, key, strict=True))
                     reader, of_kind = readers.get(of, (None, None))
                     place = f"{table.name}.{name}" + (f" ({row})" if row else "")
@@ -230,9 +232,8 @@ def _foreign_json(
     return found, sum(kind in PARTICIPANTS for _, kind in readers.values())
 
 
-def _is_of(kind: type, text: str) -> bool:
+def _is_read(kind: JsonOf, text: str) -> bool:
     try:
-        value = json.loads(text)
+        return kind.admits(json.loads(text))
     except ValueError:
         return False
-    return value is None or isinstance(value, kind)

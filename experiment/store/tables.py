@@ -8,6 +8,7 @@ participants' identities are in ``people``, ``submissions`` and ``invitations``,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -45,25 +46,61 @@ metadata = MetaData(
 )
 
 
+NUMBER = int | float
+SHAPES: Mapping[str, Any] = {
+    "plan": {"screens": [{"kind": str, "trials": [dict]}]},
+    "figures": {
+        **dict.fromkeys(
+            ("planned", "stored_before", "answered", "failed", "cached", "number", "given_up"), int
+        ),
+        **dict.fromkeys(("error_kinds", "tokens", "response_statuses"), {"*": NUMBER}),
+        **dict.fromkeys(("cost_usd", "per_second"), NUMBER),
+        "seconds_left": NUMBER | None,
+        **dict.fromkeys(("engine", "waits", "stopped", "process"), str | None),
+    },
+}
+"""Shapes of columns whose parts are read one by one: of an object's members by name (``*``: of all others), of a list's elements."""
+
+
 class JsonOf(TypeDecorator[Any]):
-    """JSON of one kind, an object or a list; anything else that a column returns was not written by wrods."""
+    """JSON of one kind, an object or a list; anything else that a column returns was not written by wrods.
+
+    ``shape``: the name of a column in :data:`SHAPES`.
+    """
 
     impl = JSON
     cache_ok = True
 
-    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]]) -> None:
+    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]], shape: str = "") -> None:
         super().__init__(none_as_null=True)
-        self.kind = kind
+        self.kind, self.shape = kind, shape
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """Return a stored value unless it is of another kind."""
-        if value is not None and not isinstance(value, self.kind):
+        if not self.admits(value):
             raise UnreadableJson
         return value
 
+    def admits(self, value: Any) -> bool:
+        """Return whether a value is of this kind and shape, or null."""
+        return value is None or (
+            isinstance(value, self.kind) and _has_shape(value, SHAPES.get(self.shape, object))
+        )
+
+
+def _has_shape(value: Any, shape: Any) -> bool:
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_has_shape(element, shape[0]) for element in value)
+    if isinstance(shape, Mapping):
+        others = shape.get("*", object)
+        return isinstance(value, dict) and all(
+            _has_shape(member, shape.get(name, others)) for name, member in value.items()
+        )
+    return isinstance(value, shape)
+
 
 def _object(name: str) -> Column[Any]:
-    return Column(name, JsonOf(dict))
+    return Column(name, JsonOf(dict, name))
 
 
 def _list(name: str) -> Column[Any]:

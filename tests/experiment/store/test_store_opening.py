@@ -23,7 +23,7 @@ from experiment.store import records as r
 from experiment.store.backups import back_up
 from experiment.store.database import address_of, check_place, file_system, make_engine
 from experiment.store.store import MIGRATIONS, revision_of, upgrade
-from experiment.store.tables import LATEST_REVISION, JsonOf, audit, metadata, sessions
+from experiment.store.tables import LATEST_REVISION, JsonOf, audit, metadata, runs, sessions
 from stimuli.errors import UserError
 from tests.experiment.store.conftest import sessions_in
 
@@ -156,6 +156,12 @@ COLUMNS_OF_JSON = [
 
 
 OTHER_KIND = {dict: "[]", list: "5"}
+OTHER_SHAPE = {
+    sessions.c.plan: ('{"screens":5}', '{"screens":[5]}', '{"screens":[{"trials":[5]}]}'),
+    runs.c.figures: ('{"number":"x"}', '{"stored_before":[]}', '{"tokens":{"prompt_tokens":{}}}'),
+}
+FOREIGN = [(column, value) for column in COLUMNS_OF_JSON for value in ("{", OTHER_KIND[column.type.kind])]
+FOREIGN += [(column, value) for column, values in OTHER_SHAPE.items() for value in values]
 
 
 def spoil(connection: Connection, column: Column[Any], session_id: str, value: str) -> None:
@@ -179,10 +185,9 @@ def spoil(connection: Connection, column: Column[Any], session_id: str, value: s
     )
 
 
-@pytest.mark.parametrize("is_json", [False, True])
-@pytest.mark.parametrize("column", COLUMNS_OF_JSON, ids=str)
+@pytest.mark.parametrize(("column", "value"), FOREIGN, ids=str)
 def test_json_that_wrods_did_not_write_is_named_with_its_row_and_the_backup_from_before(
-    tmp_path, plan, column, is_json
+    tmp_path, plan, column, value
 ):
     with open_store(tmp_path) as store:
         hurt, sound = (
@@ -192,7 +197,6 @@ def test_json_that_wrods_did_not_write_is_named_with_its_row_and_the_backup_from
             for reader in ("P001", "P002")
         )
         kept = back_up(store.address, tmp_path / "backups", stem="study")
-        value = OTHER_KIND[column.type.kind] if is_json else "{"
         store.write(lambda c: spoil(c, column, hurt, value)).result()
         with pytest.raises(StoreError) as refused, store.read() as connection:
             connection.execute(select(column)).all()
@@ -213,13 +217,15 @@ def test_json_that_wrods_did_not_write_is_named_with_its_row_and_the_backup_from
 
 
 def test_json_of_another_kind_is_named_on_postgresql_too(postgres_url, plan):
-    for column in COLUMNS_OF_JSON:
+    for column, value in FOREIGN:
+        if value == "{":
+            continue  # which PostgreSQL refuses
         with open_store(postgres_url) as store:
             hurt = store.write(
                 lambda c: r.create_session(c, plan, reader_kind="human", reader="P001")
             ).result()
             store.write(
-                lambda c, column=column, hurt=hurt: spoil(c, column, hurt, OTHER_KIND[column.type.kind])
+                lambda c, column=column, hurt=hurt, value=value: spoil(c, column, hurt, value)
             ).result()
             with pytest.raises(StoreError) as refused, store.read() as connection:
                 connection.execute(select(column)).all()
