@@ -29,6 +29,9 @@ A disk that is destroyed takes with it what no other disk and no open page holds
 newest backup. Backups are made every hour, when the server starts and when it ends; `wrods serve --backup-to DIR` puts them on
 another disk as well, as long as it is attached.
 
+A database restored from a backup does not know the sessions that began after it. Their pages say at the end that the answers are
+not confirmed, and offer a copy to send to you; `wrods import` refuses it, because the session's plan is lost.
+
 A clock that was set back leaves backups with dates in the future. They count as older than the others, and push none of these
 out.
 """

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ from importlib import resources
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import Connection, Select, and_, select
 
 from analysis.plan import read_times
 from experiment.columns import Column, region_columns, trial_columns
@@ -26,11 +27,12 @@ from experiment.exporting.dictionary import participant_rows, read_answers
 from experiment.exporting.files import cell
 from experiment.models.engine import UNFINISHED
 from experiment.procedure import trials_of
+from experiment.rating.rating_store import rater_numbers
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
 from experiment.store import queries, records
 from experiment.store.erasure import undecided
 from experiment.store.queries import Marked, exclusions
-from experiment.store.tables import TRIAL_KEY, calls, sessions, trials
+from experiment.store.tables import TRIAL_KEY, calls, ratings, sessions, trials
 from experiment.study import Study
 from experiment.trials import TYPES, trial_type
 from stimuli.item import Item
@@ -315,18 +317,35 @@ def _told_of_tables() -> dict[str, Any]:
 
 
 def verdict_tables(study: Study, connection: Connection) -> list[ExportTable]:
-    """Return tables in addition to the trials table's scores: results of papers' parsers and scorers, and cosines.
+    """Return tables in addition to the trials table's scores: results of papers' parsers and scorers, ratings, and cosines.
 
-    There are none for a study without a paper's parser and without compared embeddings.
+    There are none for a study without a paper's parser, ratings and compared embeddings.
     """
     tables: list[ExportTable] = []
     for paper in papers().values():
         tables += paper.part(paper.verdicts)(study, connection) if paper.verdicts else ()
+    rated = select(ratings).join(sessions, sessions.c.session_id == ratings.c.session_id)
+    rated = rated.where(sessions.c.study == study.id).order_by(ratings.c.rating_id)
+    if connection.execute(rated.limit(1)).first() is not None:
+        numbers = rater_numbers(connection, study.id)
+        tables.append(
+            _table("ratings", own_columns("ratings"), lambda: _rating_rows(connection, rated, numbers))
+        )
     if has_similarities(connection, study.id):
         tables.append(
             _table("answer_similarity", SIMILARITY_COLUMNS, lambda: similarity_rows(study, connection))
         )
     return [dataclasses.replace(table, is_of_verdicts=True) for table in tables]
+
+
+def _rating_rows(
+    connection: Connection, rated: Select[Any], numbers: Mapping[str, int]
+) -> Iterator[dict[str, Any]]:
+    places: Counter[tuple[Any, ...]] = Counter()
+    for rating in connection.execute(rated).mappings():
+        of_answer = tuple(rating[name] for name in TRIAL_KEY)
+        yield {**rating, "rater": numbers[rating["rater"]], "rating_index": places[of_answer]}
+        places[of_answer] += 1
 
 
 def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from experiment.languages import pack_for
 from experiment.people.dashboard.authentication import signed_in
 from experiment.people.lab.settings import this_lab
 from experiment.people.recruitment.admission import (
+    INVITATION,
     RESUME,
     EntryRefusal,
     link_refusal,
@@ -162,6 +163,7 @@ def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
         "platform": platform,
         "pass": made,
         "ask_participant": service.ask_participant and not is_known and not is_pilot,
+        "any_browser": not is_pilot and (signed.standing == "valid" or INVITATION in platform),
         "finish_wait_ms": service.finish_wait_ms,
         "if_left": return_fields(
             service, {"session_id": "", "state": "declined", "is_pilot": is_pilot}, platform

@@ -9,14 +9,14 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection
+from sqlalchemy import Connection, case, func, select
 
 from experiment.rating.answers import ADJUDICATOR, RATER, FreeAnswer, Place, Rating, answers_of, rating_for
 from experiment.store import chain
 from experiment.store.database import RefusedOperation
 from experiment.store.queries import RATED
 from experiment.store.records import now, store_score
-from experiment.store.tables import ratings
+from experiment.store.tables import ratings, sessions
 from experiment.study import Study
 
 VERSION = 1
@@ -169,6 +169,18 @@ def agreement_of(answers: Sequence[FreeAnswer], raters: tuple[str, str], rating:
     return RaterAgreement(raters, len(pairs), same, kappa, low, high, weights)
 
 
+def rater_numbers(connection: Connection, study: str) -> dict[str, int]:
+    """Return the number by which each rater of a study is known outside the dashboard; who only decided comes last."""
+    query = select(ratings.c.rater, func.min(case((ratings.c.role == ADJUDICATOR, 1), else_=0))).group_by(
+        ratings.c.rater
+    )
+    query = query.join(sessions, sessions.c.session_id == ratings.c.session_id).where(
+        sessions.c.study == study
+    )
+    in_order = sorted(connection.execute(query).all(), key=lambda row: (row[1], row[0]))
+    return {str(rater): number for number, (rater, _) in enumerate(in_order, 1)}
+
+
 def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | None:
     """Return a summary of the ratings of a study's free answers; None without ratings.
 
@@ -183,14 +195,12 @@ def told_of_rating(study: Study, connection: Connection) -> dict[str, Any] | Non
         return None
     answers = answers_of(connection, study.id, rating)
     complete = [answer for answer in answers if answer.is_complete(rating)]
-    numbers = {
-        name: n for n, name in enumerate(sorted({g.rater for answer in answers for g in answer.ratings}), 1)
-    }
+    numbers = rater_numbers(connection, study.id)
     return {
         "rubric": study.get("rating", "rubric"),
         "scale": [rating.low, rating.high],
         "raters": rating.raters,
-        "people": len(numbers),
+        "people": len({given.rater for answer in answers for given in answer.ratings}),
         "answers": len(answers),
         "complete": len(complete),
         "differing": sum(len({given.value for given in answer.ratings}) > 1 for answer in complete),

@@ -47,13 +47,16 @@ metadata = MetaData(
 
 
 NUMBER = int | float
+COUNTS = {"*": NUMBER}
 SHAPES: Mapping[str, Any] = {
     "plan": {"screens": [{"kind": str, "trials": [dict]}]},
     "figures": {
         **dict.fromkeys(
             ("planned", "stored_before", "answered", "failed", "cached", "number", "given_up"), int
         ),
-        **dict.fromkeys(("error_kinds", "tokens", "response_statuses"), {"*": NUMBER}),
+        "error_kinds": COUNTS,
+        "tokens": COUNTS,
+        "response_statuses": COUNTS,
         **dict.fromkeys(("cost_usd", "per_second"), NUMBER),
         "seconds_left": NUMBER | None,
         **dict.fromkeys(("engine", "waits", "stopped", "process"), str | None),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -59,8 +60,23 @@ def render_text(text: str) -> StudyText:
     highest = min((int(token.tag[1]) for token in headings), default=1)
     for token in headings:
         token.tag = f"h{min(6, int(token.tag[1]) - highest + 1 + SCREEN_HEADINGS)}"
+    for token in tokens:
+        _join_lines(token.children or [])
     html = str(markdown.renderer.render(tokens, markdown.options, {}))
     return StudyText(html, _plain(tokens), version_of(tidy.encode("utf-8")), tuple(placeholders_in(text)))
+
+
+def _join_lines(tokens: Sequence[Token]) -> None:
+    """Join the lines of a paragraph without a space where the script writes none between words, as in Chinese and Japanese."""
+    for place, token in enumerate(tokens):
+        before, after = ("".join(part.content for part in side) for side in (tokens[:place], tokens[place:]))
+        if token.type == "softbreak" and _is_unspaced(before[-1:]) and _is_unspaced(after[:1]):
+            token.type = "text"
+
+
+def _is_unspaced(character: str) -> bool:
+    is_wide = character != "" and unicodedata.east_asian_width(character) in ("W", "F")
+    return is_wide and not unicodedata.name(character, "").startswith("HANGUL")
 
 
 def placeholders_in(text: str) -> Iterator[Placeholder]:

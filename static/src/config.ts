@@ -19,6 +19,8 @@ export interface PageConfig {
   /** What the server has signed for this visit: a pilot, or an arrival by a signed link. */
   pass: string | null;
   ask_participant: boolean;
+  /** The link is one person's, and opens their session in any browser. */
+  any_browser: boolean;
   /** The page stands on one of a lab's stations, whose name is asked for. */
   stations: boolean;
   /** The station's name, where the address gives it. */
@@ -32,7 +34,7 @@ export interface PageConfig {
   preview_plan: Plan | null;
 }
 
-const DEFAULTS = { mode: "session", participant: null, platform: {}, pass: null, ask_participant: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, if_left: {}, preview_plan: null };
+const DEFAULTS = { mode: "session", participant: null, platform: {}, pass: null, ask_participant: false, any_browser: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, if_left: {}, preview_plan: null };
 
 export function readConfig(page: Document): PageConfig {
   const holder = page.getElementById("wrods-config");

@@ -58,16 +58,16 @@ export class Finishing {
     void showPage(this.frame.stage, content, [], this.messages, this.config.language);
   }
 
-  codeBox(code: string, words: string): HTMLElement {
+  codeBox(code: string, words: string, title: string | null = this.messages.code_label): HTMLElement {
     const { messages } = this;
-    const shown = element("output", { class: "code", "aria-label": messages.code_label, translate: "no" }, code);
+    const shown = element("output", { class: "code", "aria-label": title ?? words, translate: "no" }, code);
     const copy = element("button", { type: "button", class: "quiet" }, messages.copy);
     copy.addEventListener("click", () => {
       // Plain http has no clipboard; the code is selected instead, ready to be copied.
       getSelection()?.selectAllChildren(shown);
       void navigator.clipboard?.writeText(code).then(() => (copy.textContent = messages.copied));
     });
-    const label = element("p", { class: "label" }, messages.code_label);
+    const label = title && element("p", { class: "label" }, title);
     return element("div", { class: "completion" }, label, shown, element("p", {}, words), copy);
   }
 
@@ -77,7 +77,7 @@ export class Finishing {
     const code = reviewCode(session.address);
     const save = element("button", { type: "button", class: "quiet" }, messages.download_answers);
     save.addEventListener("click", () => void this.handOut(session));
-    const extra = element("div", {}, this.codeBox(code, messages.review_code_text), save);
+    const extra = element("div", {}, this.codeBox(code, messages.review_code_text, null), save);
     const { language } = this.config;
     const content = { heading: messages.saving_title, text: [fill(messages.saving_stuck, { reference: code })], extra };
     const below = debrief === null ? null : prose(debrief, language);

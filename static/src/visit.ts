@@ -420,6 +420,7 @@ export class Visit {
     if (if_interrupted && if_interrupted.then !== "resume") return null;
     const { messages, config } = this;
     const within = if_interrupted?.within_ms ?? null;
+    if (config.any_browser && within === null) return messages.stop_later_text;
     const lasts = config.ask_participant ? within : Math.min(within ?? TICKET_MS, TICKET_MS);
     if (lasts === null) return messages.stop_later_lab;
     const until = moment(new Date(Date.now() + lasts).toISOString(), language);
@@ -463,7 +464,7 @@ export class Visit {
     if (config.ask_participant) actions.push({ name: "another", words: messages.next_participant, quiet: true });
     else if (may_return) actions.push({ name: "another", words: messages.back, quiet: true });
     else if ((is_barred || is_held) && isAnonymous(config)) actions.push({ name: "another", words: messages.someone_else, quiet: true });
-    const shown = showPage(frame.stage, { heading, text, html: debrief, extra, below }, actions, messages, config.language);
+    const shown = showPage(frame.stage, { heading, text, html: may_return ? null : debrief, extra, below }, actions, messages, config.language);
     const action = await Promise.race([shown.then((chosen) => chosen.action), erased]);
     if (action === "erase" && deletable) return this.erase(deletable, "deleted", { debrief, receipt });
     if (action === "return" && return_url) return location.assign(return_url);

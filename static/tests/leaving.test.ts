@@ -22,11 +22,20 @@ const DELETABLE = { address: "/api/demo/sessions/s1", token: "t1", until: "2031-
 const NOTHING = { words: null };
 
 describe("the end of a visit", () => {
-  test("debriefs everybody but who finished, having read it, and who declined, who may still take part", () => {
+  test("debriefs everybody but who finished, having read it", () => {
     const debriefed = (["completed", "declined", "practice_failed", "comprehension_failed", "screened_out", "stopped", "deleted"] as const).filter(
       (ending) => endedBy(ending, NOTHING, PARTING, DELETABLE, messages).debrief !== null,
     );
-    expect(debriefed).toEqual(["practice_failed", "comprehension_failed", "screened_out", "stopped", "deleted"]);
+    expect(debriefed).toEqual(["declined", "practice_failed", "comprehension_failed", "screened_out", "stopped", "deleted"]);
+  });
+
+  test("folds the debriefing of who declined, who may still take part", () => {
+    const folded = (["declined", "stopped"] as const).map((ending) => {
+      const ended = endedBy(ending, NOTHING, PARTING, DELETABLE, messages);
+      return keepsakes(ended, "en", messages, () => {})!.querySelector("details");
+    });
+    expect(folded.map((part) => part?.textContent ?? null)).toEqual([`${messages.debrief_title}We study letters.`, null]);
+    expect(folded[0]!.open).toBe(false);
   });
 
   test("offers deletion where answers are kept, and names no number where none are", () => {

@@ -254,6 +254,16 @@ def test_finishing_later_says_until_when_and_goes_on_from_there(opened):
     assert [told["then"] for told in stops(server)] == ["later"]
 
 
+@pytest.mark.parametrize("any_browser", [False, True])
+def test_who_finishes_later_is_told_whether_it_must_be_in_this_browser(opened, any_browser):
+    _, page = agreed(opened, block(asked(2)), config={"any_browser": any_browser})
+    trial_shown(page, "choose", "Question number 0?")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Finish later").click()
+    page.get_by_text("open the same link again").wait_for()
+    assert page.get_by_text("in this browser").count() == (0 if any_browser else 1)
+
+
 def test_a_response_key_is_never_taken_for_stop(opened):
     server, page = opened(block([trial(0, [choose("Question number 0?", keys=["escape", "f"])])]))
     trial_shown(page, "choose")

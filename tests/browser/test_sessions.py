@@ -78,9 +78,13 @@ def test_whom_the_server_puts_off_at_the_start_is_not_told_of_the_network_or_of_
 
 
 def test_who_declines_is_thanked_and_nothing_more_is_asked(opened):
-    server, page = opened(CONSENT, block(questions(1)))
+    server, page = opened(CONSENT, block(questions(1)), DEBRIEF)
     page.get_by_role("button", name="I do not agree").click()
     page.get_by_role("heading", name="You chose not to take part").wait_for()
+    debriefing = page.locator("details")
+    assert not debriefing.locator(".prose").is_visible()
+    debriefing.locator("summary").press("Enter")
+    assert debriefing.get_by_text("which letter positions carry a sentence").is_visible()
     assert server.event("consent") == {"agreed": False}
     assert not server.trials
     told = len([sent for sent in server.posts("s") if "/sessions/" in sent.path])

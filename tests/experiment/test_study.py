@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -134,6 +135,21 @@ def test_raw_html_in_a_text_is_shown_not_run():
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert "<strong>you</strong>" in html
+
+
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("文章を読み、\n質問に答えます。", "文章を読み、質問に答えます。"),
+        ("读完**句子**\n以后", "读完句子以后"),
+        ("문장을 읽고\n대답합니다", "문장을 읽고 대답합니다"),
+        ("read it\nand 答える\nnow", "read it and 答える now"),
+    ],
+)
+def test_lines_are_joined_without_a_space_where_the_script_writes_none(source, told):
+    text = render_text(source)
+    assert " ".join(text.text.split("\n")) == told
+    assert re.sub(r"<[^>]+>|\n$", "", text.html).strip().replace("\n", " ") == told
 
 
 def test_javascript_links_are_not_made():

@@ -1,6 +1,6 @@
 /** How a visit ends: the one place that decides what each ending says, whether it debriefs, and what can still be done. */
 
-import { element } from "../dom";
+import { element, prose } from "../dom";
 import { fill, type Messages } from "../messages";
 import type { Plan } from "../procedure/plan";
 import type { Progress } from "../procedure/progress";
@@ -77,8 +77,7 @@ export function endedBy(ending: Exclude<Ending, "later">, said: Said, parting: P
   return {
     heading,
     text: [...text, ...(text.includes(back) ? [] : [back])].filter(Boolean),
-    // who finishes has read the debriefing; who declined may think better of it and take part
-    debrief: ending === "completed" || ending === "declined" ? null : parting.debrief,
+    debrief: ending === "completed" ? null : parting.debrief, // which who finishes has read
     receipt: receipt && { ...receipt, participant: KEEPS[ending] ? receipt.participant : null, agreed: ending === "declined" ? false : receipt.agreed },
     code: said.completion_code ?? null,
     return_url: said.return_url ?? null,
@@ -99,10 +98,13 @@ export function partingOf(plan: Plan, progress: Progress, about: Pick<Receipt, "
   return { debrief: debrief?.html ?? null, receipt };
 }
 
-/** What can still be done at the end: keep the consent form, have the answers deleted now or later. */
+/** What can still be done at the end: read the debriefing, keep the consent form, have the answers deleted now or later. */
 export function keepsakes(ended: Ended, language: string, messages: Messages, onDelete: () => void, now = new Date()): HTMLElement | null {
   const { receipt, deletable } = ended;
   const parts: HTMLElement[] = [];
+  // who declined may think better of it and take part: the debriefing is opened by those only who want to read it
+  if (ended.may_return && ended.debrief)
+    parts.push(element("details", {}, element("summary", {}, messages.debrief_title), prose(ended.debrief, language)));
   if (receipt) parts.push(receiptButton(receipt, messages));
   const isOpen = deletable !== null && (deletable.until === null || isoDay(now) <= deletable.until);
   if (isOpen) {

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from experiment.exporting.export import export_study
+from experiment.exporting.files import read_csv
+from experiment.exporting.tables import own_columns
 from experiment.rating.answers import StoredRating, answers_of
 from experiment.rating.rating_store import told_of_rating
 from experiment.scoring.trial import VERSION
@@ -229,7 +232,7 @@ def test_raters_are_told_what_the_labels_of_an_answer_meant(rated, visit, label_
     assert (told in page) if told else ("In this answer" not in page)
 
 
-def test_a_third_rater_decides_without_having_rated(rated, visit):
+def test_a_third_rater_decides_without_having_rated_and_every_rating_is_exported(rated, visit, tmp_path):
     rate_all(visit("cora", rated), lambda _: 0)
     rate_all(visit("dan", rated), lambda text: 2 if "game" in text else 0)
     owner = visit("ada", rated)
@@ -239,6 +242,12 @@ def test_a_third_rater_decides_without_having_rated(rated, visit):
     with rated.store.read() as connection:
         decided = [one for one in answers_of(connection, "small", rated.service.rating) if one.decided]
     assert [(one.text, one.value) for one in decided] == [("A game", 1)]
+    exported = export_study(read_study(rated.service.folder), rated.store, tmp_path / "out", "csv")
+    rows = list(read_csv(tmp_path / "out" / "ratings.csv", own_columns("ratings")))
+    assert exported.rows["ratings"] == len(rows) == 13
+    (game,) = {row["trial_index"] for row in rows if row["role"] == "adjudicator"}
+    told = [(row["rating_index"], row["rater"], row["value"]) for row in rows if row["trial_index"] == game]
+    assert told[:2] == [(0, 1, 0), (1, 2, 2)] and (2, 3, 1) in told, "as rated, and who rated is a number"
 
 
 def test_a_rating_can_be_changed_until_the_other_has_rated(rated, visit):

@@ -105,7 +105,8 @@ def test_a_personal_link_begins_one_session_in_any_browser_and_only_its_digest_i
     site = recruiting("link", {})
     given, other = invited(site, ["ada@example.org", "grace@example.org"])
     assert len(given["invitation"]) == 22
-    assert site.caller().get(f"/small/?{urlencode(given)}").status == 200
+    page = site.caller().get(f"/small/?{urlencode(given)}")
+    assert page.status == 200 and config_of(page.text)["any_browser"]
     first = site.begin(platform=given)
     assert site.begin(platform=given).session_id == first.session_id
     assert given["invitation"] not in site.everything()

@@ -143,6 +143,7 @@ def test_a_signed_arrival_begins_and_goes_on_in_any_browser(serving, signer):
     assert first.status == 201
     again = arrive(site, prolific_token=signer.token())
     assert (again.status, again.body["session_id"]) == (200, first.body["session_id"])
+    assert visit(site, prolific_token=signer.token())[1]["any_browser"]
     assert [row["reader"] for row in site.sessions] == ["P001"]
     assert "prolific_token" not in json.dumps(visit(site, prolific_token=signer.token())[1])
 
