@@ -157,10 +157,11 @@ class Matrix:
 def outcome_of(planned: Contrast, alpha: float, estimate: float, low: float, high: float) -> str:
     """Return what a check's estimate and interval say of a planned contrast, on the side on which this is tested."""
     is_shown = (low > 0 and planned.side >= 0) or (high < 0 and planned.side <= 0)
-    if planned.p_adjusted >= alpha:
-        return APPEARS if is_shown else SAME
-    if estimate * planned.estimate < 0:
+    is_open, is_opposite = planned.p_adjusted >= alpha, estimate * planned.estimate < 0
+    if is_opposite and (is_shown or not is_open):
         return REVERSED
+    if is_open:
+        return APPEARS if is_shown else SAME
     return SAME if is_shown else WEAKER
 
 

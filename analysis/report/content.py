@@ -100,7 +100,7 @@ def gather(
         tables=tables,
         flow=Numbered("", counted),
         kinds=kinds,
-        cautions=(*_cautions(used), *_at_an_end(analyses, kinds)),
+        cautions=(*_cautions(used), *_at_an_end(tested, kinds)),
         standing=standing_of(tables, analyses),
         planned=tuple(section for section in bare if section.analysis.plan.planned),
         exploratory=tuple(section for section in bare if not section.analysis.plan.planned),

@@ -61,7 +61,7 @@ def of_printed(nodes: Sequence[Node], sources: Mapping[str, str]) -> list[tuple[
 def document_of(content: ReportContent, when: datetime) -> Document:
     """Lay out a report's content as a document."""
     dictionary = content.tables.dictionary
-    cited, further = _references(content, when)
+    cited, further = _references(content)
     nodes, remaining = manuscript(content, cited)
     more = supplement(content, remaining, further)
     marked_nodes = list(_marked([*nodes, *more]))
@@ -97,11 +97,11 @@ def _marked(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
 
 
-def _references(content: ReportContent, when: datetime) -> tuple[list[Reference], list[Reference]]:
+def _references(content: ReportContent) -> tuple[list[Reference], list[Reference]]:
     """Return what the manuscript cites (software, what the Method names), and what the chapters of the supplement cite beyond."""
     method = tuple(text for part in content.method for text in part.paragraphs)
-    keys = cited_keys(method, METHOD_KEYS) + (["rcore"] if content.all_fits() else [])
-    cited = [*(reference(key) for key in keys), *software_references(content.tables.dictionary, when.year)]
+    keys = cited_keys(method, METHOD_KEYS)
+    cited = [*(reference(key) for key in keys), *software_references(content.tables.dictionary)]
     keys_cited = {entry.key for entry in cited}
     named = dict.fromkeys(key for part in content.chapters for key in part.chapter.sources)
     return sorted_references(cited), sorted_references(

@@ -45,13 +45,23 @@ class ResponseScaleEffect:
         return apa.interval(low, high, self.places)
 
     @property
+    def _extremes(self) -> tuple[str, str]:
+        write = apa.ratio if self.scale == ODDS else lambda value: apa.number(value, self.places)
+        return write(min(self.values)), write(max(self.values))
+
+    @property
+    def is_single(self) -> bool:
+        """Whether all effects are printed with the same number."""
+        least, most = self._extremes
+        return least == most
+
+    @property
     def range(self) -> str:
         """The smallest and the largest effect with their unit."""
-        least, most = min(self.values), max(self.values)
+        least, most = self._extremes
         if self.scale == ODDS:
-            return f"odds ratios {apa.ratio(least)} to {apa.ratio(most)}"
-        low, high = apa.number(least, self.places), apa.number(most, self.places)
-        return f"{low}{self.unit} each" if low == high else f"{low} to {high}{self.unit}"
+            return f"odds ratios {least} to {most}"
+        return f"{least}{self.unit} each" if self.is_single else f"{least} to {most}{self.unit}"
 
 
 def felt(contrasts: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect:

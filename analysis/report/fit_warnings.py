@@ -51,9 +51,9 @@ def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
     model = analysis.model
     if model is None:
         return ()
-    # the second note of a variance that grows without limit has its size and what follows from it
-    again = {"variance_runs_away"} if model.runs_away else set()
-    notes = [in_words(note, analysis) for note in model.warnings if note.code not in TOLD_APART | again]
-    return SENTENCES.paragraphs(
-        "fit_warnings", model=model, is_check=analysis.companion is not None, notes=notes
-    )
+    is_check = analysis.companion is not None
+    # the second note of a variance that grows without limit has its size and what follows from it; the Results have it of a check
+    again = {"variance_runs_away", *(["odds_ratios_without_meaning"] if is_check else [])}
+    omitted = TOLD_APART | (again if model.runs_away else set())
+    notes = [in_words(note, analysis) for note in model.warnings if note.code not in omitted]
+    return SENTENCES.paragraphs("fit_warnings", model=model, is_check=is_check, notes=notes)

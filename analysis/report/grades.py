@@ -76,7 +76,8 @@ def support_of(checked: CheckedContrast | None) -> str:
         + (f" ({', '.join(names)})" if len(names) <= MOST_TESTS_NAMED else "")
         for outcome, names in by_outcome.items()
     ]
-    agreeing = [f"{checked.agreeing} of {n_checks} checks agree"] if checked.agreeing else []
+    agrees = "agrees" if checked.agreeing == 1 else "agree"
+    agreeing = [f"{checked.agreeing} of {n_checks} checks {agrees}"] if checked.agreeing else []
     return "; ".join([*agreeing, *findings])
 
 

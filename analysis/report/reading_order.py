@@ -91,6 +91,14 @@ def _results(content: ReportContent, marks: tuple[str, ...], most: int) -> tuple
     facts = {"remarks": content.remarks, "planned": content.planned}
     has_trials = bool(content.descriptives or content.further_tables)
     nodes += map(Paragraph, SENTENCES.paragraphs("results", has_trials=has_trials, **facts))
+    contrasts = content.answer_excerpt or content.answer_table
+    exhibits = {
+        "contrasts": [table.number for table in _here([contrasts] if contrasts else [])],
+        "means": [table.number for table in _here(content.descriptives)],
+        "figures": [figure.number for figure in _here(content.figures)],
+    }
+    if any(exhibits.values()):
+        nodes.append(Paragraph(SENTENCES.sentences("exhibits", planned=content.planned, **exhibits)))
     remaining: list[Section] = []
     for section in sections:
         section_nodes = list(_section(section, content))

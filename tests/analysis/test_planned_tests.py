@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from analysis import Tables, load
 from analysis.contrasts import one_sided
 from analysis.frames import check_own_formula
-from analysis.multiple_comparisons import two_one_sided
+from analysis.multiple_comparisons import by_largest_t, two_one_sided
 from analysis.plan import MEASURES, PLANNABLE, Bound, PlanFault, read_bound
 from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
 from analysis.plan_runner import carry_out_all
@@ -349,6 +350,21 @@ def test_a_report_tests_equivalence_by_a_frozen_bound_alone(
     (section,) = [one for one in gather(tables).sections if one.analysis.plan.planned]
     tests = [one.equivalence for one in section.analysis.contrasts if one.between]
     assert len(tests) == 2 and all((one is not None) == bool(frozen) for one in tests)
+
+
+def test_a_one_sided_test_counts_once_in_the_bound_of_its_family() -> None:
+    def one_sided_test(statistic: float) -> Contrast:
+        numbers = (statistic, 1.0, statistic, None, 0.5, -9.0, 9.0, 0.5, 1)
+        return Contrast("a", "b", ("human",), *numbers, direction="greater")
+
+    for statistic in (2.0, -0.5):
+        (alone,) = by_largest_t([one_sided_test(statistic)], [0.05])
+        assert alone.p_adjusted == pytest.approx(stats.norm.sf(statistic))
+        assert alone.low == pytest.approx(statistic - stats.norm.isf(0.05)) and alone.high == alone.furthest
+    pair = by_largest_t([one_sided_test(2.0), replace(one_sided_test(1.0), first="c")], [0.05, 0.05])
+    for contrast in pair:
+        assert contrast.p_adjusted <= 2 * stats.norm.sf(contrast.statistic)
+        assert contrast.reach <= stats.norm.isf(0.025) + 1e-9
 
 
 @pytest.mark.parametrize(("estimate", "df", "tests"), [(3.0, None, 1), (-8.0, 21.4, 4), (0.0, 5.0, 2)])

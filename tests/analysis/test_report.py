@@ -23,7 +23,8 @@ from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material, ReportedFit, referred
 from analysis.report.content import gather
 from analysis.report.document import document_of
-from analysis.report.nodes import Heading
+from analysis.report.inline import plain_text
+from analysis.report.nodes import Heading, Paragraph
 from analysis.report.numbering import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
 from analysis.report.reading_order import words_in
 from analysis.report.write import render, write_report
@@ -70,6 +71,21 @@ def test_the_manuscript_stays_within_its_budget(rehearsal: Rehearsal) -> None:
     assert 300 < words_in(nodes[begins:]) <= MOST_WORDS + 400
     assert sum(isinstance(node, Numbered) for node in nodes) <= MOST_TABLES
     assert sum(isinstance(node, Illustrated) for node in nodes) <= MOST_FIGURES
+
+
+def test_the_manuscript_names_each_of_its_tables_and_figures_and_cites_each_reference(
+    rehearsal: Rehearsal,
+) -> None:
+    nodes = document_of(rehearsal.content, datetime(2026, 11, 21, tzinfo=UTC)).nodes
+    paragraphs = [node for node in nodes if isinstance(node, Paragraph)]
+    words = plain_text(" ".join(str(node.text) for node in paragraphs if node.kind != "reference"))
+    for noun, kind in (("Table", Numbered), ("Figure", Illustrated)):
+        lists = re.findall(rf"{noun}s? ((?:\w?\d+(?:, and |, | and )?)+)", words)
+        named = set(re.findall(r"\w?\d+", " ".join(lists)))
+        printed = {node.number for node in nodes if isinstance(node, kind)}
+        assert len(printed) > 1 and printed <= named
+    authors = [re.split("[,.(]", plain_text(node.text))[0] for node in paragraphs if node.kind == "reference"]
+    assert len(authors) > 8 and all(author in words for author in authors)
 
 
 def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(handover: Make) -> None:

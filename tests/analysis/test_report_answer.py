@@ -134,7 +134,7 @@ def test_a_failing_check_changes_the_headline_and_is_named_below(content: Report
     given = replace(content, planned=(replace(section, analysis=analysis),), matrix=Matrix((row,)))
     (found,) = findings(given)
     assert found.grade == "Fragile" and plain_text(found.text).startswith("Perhaps:")
-    assert found.support == "1 of 2 checks agree; the difference is weaker in 1 of 2 (log odds)"
+    assert found.support == "1 of 2 checks agrees; the difference is weaker in 1 of 2 (log odds)"
     assert "1 of 2 checks agree" in limits(given)["Robustness"]
 
 
@@ -270,13 +270,18 @@ def test_bounds_of_equivalence_are_corrected_within_their_family(content: Report
         if contrast.between
     ]
 
-    def told(*families: str) -> str:
+    def told(*families: str, unmade: int = 0) -> str:
+        not_made = [
+            replace(between[0], first=f"unmade {number}", estimable=False, left_out="no trials")
+            for number in range(unmade)
+        ]
         analyses = [
             replace(
                 section.analysis,
                 plan=replace(section.analysis.plan, name=family, family=family),
-                contrasts=tuple(
-                    replace(contrast, first=f"{contrast.first} {family}") for contrast in between
+                contrasts=(
+                    *(replace(contrast, first=f"{contrast.first} {family}") for contrast in between),
+                    *not_made,
                 ),
             )
             for family in families
@@ -284,8 +289,10 @@ def test_bounds_of_equivalence_are_corrected_within_their_family(content: Report
         given = replace(content, planned=tuple(replace(section, analysis=analysis) for analysis in analyses))
         return limits(given)["Sensitivity"].partition("The smallest")[2].partition("Open")[0]
 
-    alone = re.findall(r"[\d.]+", told("first"))
-    assert len(alone) >= 1 and set(alone) <= set(re.findall(r"[\d.]+", told("first", "second")))
+    alone = re.findall(r"\d+\.\d", told("first"))
+    assert len(alone) >= 1 and set(alone) <= set(re.findall(r"\d+\.\d", told("first", "second")))
+    with_unmade = re.findall(r"\d+\.\d", told("first", unmade=6))
+    assert min(map(float, with_unmade)) > min(map(float, alone)), "what could not be made counts"
 
 
 def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:

@@ -440,6 +440,7 @@ def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(writt
         (0.01, (3.0, -1.0, 7.0), REVERSED),
         (0.40, (-3.0, -5.0, -1.0), APPEARS),
         (0.40, (3.0, -1.0, 7.0), SAME),
+        (0.40, (3.0, 1.0, 5.0), REVERSED),
     ],
 )
 def test_a_check_is_the_same_weaker_reversed_or_shows_what_the_plan_did_not(
@@ -596,7 +597,7 @@ def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
     )
     below, above = CheckForm("", -4.0, 1.0).judged(one, 0.05), CheckForm("", 4.0, 1.0).judged(one, 0.05)
     assert below is not None and above is not None
-    assert (below.outcome, above.outcome) == (SAME, APPEARS)
+    assert (below.outcome, above.outcome) == (SAME, REVERSED)
 
 
 def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:

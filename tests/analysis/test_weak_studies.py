@@ -77,6 +77,17 @@ def test_a_model_that_is_always_right_or_wrong_is_compared_with_people(tmp_path:
     assert re.search(rf"restorer [^.]* {'100' if right else '0'}\.0%", words)
 
 
+def test_a_floor_of_a_measure_that_no_plan_compares_is_no_caution(tmp_path: Path) -> None:
+    rows = study_rows(human=8, models=("restorer",), items=12)
+    rows.loc[rows["reader_kind"] == "model", "correct"] = False
+    planned = {"time": {"measure": "reading_time", "compare": "position", "between": ["human"]}}
+    cautions = [
+        told(tmp_path / name, rows, planned=plan)[0].cautions
+        for name, plan in (("of times", planned), ("none", {}))
+    ]
+    assert not cautions[0] and cautions[1]
+
+
 def test_people_who_are_all_right_are_estimated_without_a_model(tmp_path: Path) -> None:
     content, _ = told(tmp_path, study_rows(human=8, items=12, timeouts=0.0).assign(correct=True))
     found = by_measure(content)

@@ -421,15 +421,21 @@ def _not_concluded(content: ReportContent, sections: Sequence[Section]) -> dict[
 def _sensitivity(sections: Sequence[Section]) -> dict[str, Any]:
     """State what could be detected, and the bounds within which differences between readers that stay open would be equivalent."""
     tested = each_test(section.analysis for section in sections)
-    between = Counter(
-        family_of(analysis.plan)
-        for analysis, contrasts in tested
-        for contrast in contrasts
+    families = {
+        id(section.analysis): family_of(section.analysis.plan, number)
+        for number, section in enumerate(sections)
+    }
+    # those that could not be made count as well, and one of several analyses once
+    questions = {
+        (families[id(analysis)], analysis.test_of(contrast)[:4], contrast.label, contrast.groups)
+        for analysis in (section.analysis for section in sections)
+        for contrast in analysis.contrasts
         if contrast.between
-    )
+    }
+    between = Counter(family for family, *_ in questions)
 
     def bound(contrast: Contrast, analysis: Analysis) -> float:
-        return contrast.smallest_bound(analysis.plan.alpha, between[family_of(analysis.plan)])
+        return contrast.smallest_bound(analysis.plan.alpha, between[families[id(analysis)]])
 
     still_open = [
         (analysis, [contrast for contrast in contrasts if contrast.between and is_open(contrast, analysis)])

@@ -386,7 +386,7 @@ def cited_keys(paragraphs: tuple[Markup, ...], keys: tuple[str, ...]) -> list[st
 
 
 METHOD_KEYS = (
-    "bates2015lme4", "barr2013", "kuznetsova2017", "loftus1978", "bates2015parsimonious", "benjamini1995", "benjamini2005",
+    "rcore", "bates2015lme4", "barr2013", "kuznetsova2017", "loftus1978", "bates2015parsimonious", "benjamini1995", "benjamini2005",
     "hothorn2008", "clark1973", "cameron2011", "satterthwaite1946",
     "cousineau2005", "morey2008", "nakagawa2013", "nakagawa2017", "johnson2014", "schuirmann1987", "lakens2017",
 )  # fmt: skip
@@ -395,15 +395,17 @@ METHOD_KEYS = (
 
 def software_words(dictionary: Mapping[str, Any]) -> str:
     """Name the versions of everything that made the numbers."""
-    names = [f"wrods {dictionary.get('wrods') or metadata.version('wrods')} (own mixed-model engine)"]
+    (own,) = software_references(dictionary)
+    names = [f"wrods {own.fields['version']} ({own.cited()}; own mixed-model engine)"]
     names += [f"Python {platform.python_version()}"]
     names += [f"{package} {metadata.version(package)}" for package in PACKAGES]
     return f"{apa.listing(names)}."
 
 
-def software_references(dictionary: Mapping[str, Any], year: int) -> list[Reference]:
-    """Return wrods with the version that made the report, as a reference."""
+def software_references(dictionary: Mapping[str, Any]) -> list[Reference]:
+    """Return wrods as a reference, with its version and the year in which it made the tables."""
     version = str(dictionary.get("wrods") or metadata.version("wrods"))
     title = "wrods: People and language models, one experiment"
-    fields = {"author": "{The wrods developers}", "title": title, "version": version, "year": str(year)}
+    year = str(dictionary.get("created_at") or "n.d.")[:4]
+    fields = {"author": "{The wrods developers}", "title": title, "version": version, "year": year}
     return [written("wrods", "software", fields)]

@@ -30,6 +30,8 @@ MOST_SINGLY = 3
 """Largest number of models, or pairs of readers, whose differences are described one by one."""
 MOST_LEVELS = 6
 """Largest number of conditions whose differences from one reference are described one by one."""
+MOST_OPEN = 8
+"""Largest number of sentences on planned comparisons of and with models that remain open."""
 NOT_ESTIMABLE, NOT_SIGNIFICANT, OPPOSITE = "not estimable", "not significant", "opposite"
 EQUIVALENT = {
     True: "are equivalent within the bound fixed beforehand",
@@ -172,9 +174,9 @@ def differences(
         return []
     crowded, others = crowds(tested)
     texts = [of_many_conditions(crowd, analysis, kinds) for crowd in crowded]
-    silent = [] if analysis.plan.planned else [other for other in others if _is_open(other, analysis)]
-    silent = silent if len(silent) > 1 else []
-    others = [other for other in others if not (silent and _is_open(other, analysis))]
+    silent = _summarized(others, analysis, kinds)
+    summarized = {id(contrast) for contrast in silent}
+    others = [other for other in others if id(other) not in summarized]
     is_short = bool(crowded or silent)
     for label in dict.fromkeys(other.label for other in others):
         parted = runs([other for other in others if other.label == label], kinds, analysis.plan.alpha)
@@ -187,6 +189,21 @@ def differences(
     if len(texts) == 1:
         return [Markup(" ").join(text for text in (*texts, last) if text)]
     return [*texts, *([last] if last else [])]
+
+
+def _summarized(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -> list[Contrast]:
+    """Return the open comparisons that share one sentence: exploratory ones, or planned ones of and with models that take many."""
+    still_open = [contrast for contrast in contrasts if _is_open(contrast, analysis)]
+    if not analysis.plan.planned:
+        return still_open if len(still_open) > 1 else []
+    with_models = [
+        contrast for contrast in still_open if contrast.between or not is_several(contrast.groups[0], kinds)
+    ]
+    by_label = {contrast.label: list[Contrast]() for contrast in with_models}
+    for contrast in with_models:
+        by_label[contrast.label].append(contrast)
+    sentences = sum(len(runs(alike, kinds, analysis.plan.alpha)) for alike in by_label.values())
+    return with_models if sentences > MOST_OPEN else []
 
 
 def _is_open(contrast: Contrast, analysis: Analysis) -> bool:
