@@ -420,11 +420,13 @@ export class Visit {
     if (if_interrupted && if_interrupted.then !== "resume") return null;
     const { messages, config } = this;
     const within = if_interrupted?.within_ms ?? null;
-    if (config.any_browser && within === null) return messages.stop_later_text;
-    const lasts = config.ask_participant ? within : Math.min(within ?? TICKET_MS, TICKET_MS);
-    if (lasts === null) return messages.stop_later_lab;
-    const until = moment(new Date(Date.now() + lasts).toISOString(), language);
-    return fill(config.ask_participant ? messages.stop_later_lab_until : messages.stop_later_until, { until });
+    const [always, by] = config.any_browser
+      ? [messages.stop_later_text, messages.stop_later_link_until]
+      : config.ask_participant
+        ? [messages.stop_later_lab, messages.stop_later_lab_until]
+        : [null, messages.stop_later_until];
+    const lasts = always === null ? Math.min(within ?? TICKET_MS, TICKET_MS) : within;
+    return lasts === null ? always : fill(by, { until: moment(new Date(Date.now() + lasts).toISOString(), language) });
   }
 
   /** Ask the server to confirm the session, sending again what it says it lacks. */
