@@ -130,7 +130,7 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
     groups = [
         (family[0].set_name, *_same_in_all(family), *_class_of(study, family[0])) for family in families
     ]
-    place = _first_ranks(groups) if study.arms is not None else dict.fromkeys(groups, 0)
+    place = _first_ranks(groups) if study.controls is not None else dict.fromkeys(groups, 0)
     chosen = []
     for family, group in zip(families, groups, strict=True):
         chosen.append(family[(place[group] + row) % n_conditions])
@@ -153,9 +153,9 @@ def _first_ranks(groups: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int
 
 
 def _class_of(study: Study, item: Item) -> list[str]:
-    """Return the class within which a condition is also counted, if a set's classes alternate in the file (H-TEST)."""
-    is_paired = study.arms is not None and study.get("materials", "htest") is not None
-    return [str(item.answer)] if is_paired else []
+    """Return the correct answer if conditions are also balanced within the items of each."""
+    is_balanced = study.controls is not None and study.own is not None and study.own[1].by_answer
+    return [str(item.answer)] if is_balanced else []
 
 
 def _same_in_all(family: Sequence[Item]) -> list[str]:

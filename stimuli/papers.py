@@ -22,6 +22,47 @@ HOME = f"{__name__.removesuffix('stimuli.papers')}experiment.papers"
 
 
 @dataclass(frozen=True)
+class OwnFactor:
+    """A factor that a material's items have by themselves, as those of H-TEST have their task; the design cannot scramble them.
+
+    Parameters
+    ----------
+    name : str
+        Name of the factor.
+    about : str
+        What messages call the items, such as ``H-TEST``.
+    levels : str
+        Function that returns the levels, the reference first: from a study to a tuple of names.
+    controls : mapping
+        What the levels of one more factor may do to an item, each with its description; the first leaves the item as it is.
+    advice : str
+        What to do in place of an operation that is none of these.
+    check : str
+        Function that checks a study with the material: from a study and :class:`experiment.study.faults.Faults`, which collects
+        the errors, to nothing.
+    session_settings : sequence of str
+        Settings that levels between sessions may have in addition to ``texts``.
+    language : str
+        Function that returns the language of the items, from a study; without one it is the study's.
+    by_answer : bool
+        Whether lists also balance conditions within the items of each correct answer.
+    differs : bool
+        Whether the levels differ in covariates by definition, so that the audit does not compare these.
+    """
+
+    name: str
+    about: str
+    levels: str
+    controls: Mapping[str, str] = field(default_factory=dict)
+    advice: str = ""
+    check: str = ""
+    session_settings: Sequence[str] = ()
+    language: str = ""
+    by_answer: bool = False
+    differs: bool = False
+
+
+@dataclass(frozen=True)
 class Paper:
     """A paper's folder and the functions in it, each as ``module:name`` below the paper's package.
 
@@ -35,6 +76,8 @@ class Paper:
     materials : mapping
         Functions that make a study's items, by keyword under ``materials`` in ``study.yaml``: from a study to
         :class:`experiment.building.material_context.Made`.
+    own_factors : mapping
+        Factors that the items of materials have by themselves (:class:`OwnFactor`), by keyword of ``materials``.
     practice : mapping
         Functions that make practice items of a rule, by keyword of ``materials``: from a study, the settings of the screen, and the
         name of the item set to a list of items.
@@ -76,6 +119,7 @@ class Paper:
     name: str
     package: str
     materials: Mapping[str, str] = field(default_factory=dict)
+    own_factors: Mapping[str, OwnFactor] = field(default_factory=dict)
     practice: Mapping[str, str] = field(default_factory=dict)
     prompt: str = ""
     parsers: Mapping[str, str] = field(default_factory=dict)
@@ -130,3 +174,8 @@ def papers() -> Mapping[str, Paper]:
 def material_keywords() -> Mapping[str, Paper]:
     """Return the keywords under ``materials`` that papers add, each with its paper."""
     return {keyword: paper for paper in papers().values() for keyword in paper.materials}
+
+
+def own_factors() -> Mapping[str, tuple[Paper, OwnFactor]]:
+    """Return the factors that items of materials have by themselves, by keyword under ``materials``, each with its paper."""
+    return {name: (paper, own) for paper in papers().values() for name, own in paper.own_factors.items()}

@@ -101,6 +101,9 @@ def test_every_paper_names_parts_that_are_there() -> None:
         places += [paper.released, paper.reproduction]
         for parts in (paper.materials, paper.practice, paper.parsers, paper.checks, paper.chapters):
             places += parts.values()
+        for own in paper.own_factors.values():
+            places += [own.levels, own.check, own.language]
+        assert set(paper.own_factors) <= set(paper.materials), paper.name
         if paper.together:
             places.append(f"{paper.together}:together")
         assert all(callable(paper.part(place)) for place in places if place), paper.name

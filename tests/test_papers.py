@@ -141,6 +141,50 @@ def test_a_paper_of_another_package_makes_practice_items_of_a_rule(site: Path, t
     assert [item["answer"] for item in items if item["role"] == "practice"] == ["candle"]
 
 
+OWN = """
+
+def kinds(study):
+    return "tools", "places"
+
+
+def few(study, faults):
+    if study.get("materials", "anagrams", "words") == 3:
+        raise UserError("three words are an odd number")
+
+
+def kinds_of_items(study):
+    made = word_items(list(FOILS), replace(item_design(study), set_name="anagrams", levels={"": "shuffle:all"}), foils=FOILS)
+    return Made([replace(item, condition={"kind": kinds(study)[n % 2]}) for n, item in enumerate(made.items)])
+"""
+
+
+def test_items_of_another_package_s_paper_may_have_a_factor_by_themselves(site: Path, tmp_path: Path) -> None:
+    shutil.copytree(site, tmp_path / "site")
+    own = 'OwnFactor("kind", "anagrams", "items:kinds", {"none": "as it is", "blank": "no letters"}, check="items:few")'
+    for name, old, new in (
+        ("__init__.py", "import Paper", "import OwnFactor, Paper"),
+        ("__init__.py", '"items:items"}', f'"items:kinds_of_items"}}, own_factors={{"anagrams": {own}}}'),
+        ("items.py", "from wrods", "from wrods.stimuli.errors import UserError\nfrom wrods"),
+        ("items.py", "\n\ndef items", f"{OWN}\n\ndef items"),
+    ):
+        file = tmp_path / "site/anagrams" / name
+        file.write_text(file.read_text("utf-8").replace(old, new, 1), "utf-8")
+    study = tmp_path / "own"
+    wrods(tmp_path / "site", "new", study, "--from", "anagrams")
+    file = study / "study.yaml"
+    text = file.read_text("utf-8")
+    refused = wrods(tmp_path / "site", "check", study, code=2)
+    assert "cannot be done to items of anagrams" in refused and "blank, no letters" in refused
+    text = re.sub(r"(?m)^design:\n(  .*\n)+", "", text)
+    file.write_text(re.sub(r"(?m)^analysis:\n(  .*\n)+", "", text), "utf-8")
+    assert "kind has the levels tools, places" in wrods(tmp_path / "site", "check", study)
+    wrods(tmp_path / "site", "build", study)
+    items = [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
+    assert {item["condition"]["kind"] for item in items} == {"tools", "places"}
+    file.write_text(text.replace("{words: 4}", "{words: 3}"), "utf-8")
+    assert "an odd number" in wrods(tmp_path / "site", "check", study, code=2)
+
+
 @pytest.mark.parametrize(
     ("place", "told"),
     [

@@ -25,7 +25,7 @@ from experiment.lists import blocks_of, blocks_showing, conditions, items_of_lis
 from experiment.procedure.lines import LINE_LENGTH, break_lines, cells
 from experiment.procedure.steps import shown_text
 from experiment.study import Study
-from experiment.study.faults import FACTORS, Faults
+from experiment.study.faults import Faults, factor_settings
 from experiment.study.keys import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
 from experiment.study.study import ITEMS
@@ -202,20 +202,16 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
 
 def _apart(study: Study, items: list[Item]) -> list[Item]:
     """Return items with separate sets for different session levels, because no reader sees them together."""
-    if study.htest_arms is None:
-        return items
-    factor = study.htest_arms[0]
-    return [
-        replace(item, set_name=f"{item.set_name}, {item.condition[factor]}")
-        if factor in item.condition
-        else item
-        for item in items
-    ]
+    apart = []
+    for item in items:
+        levels = [level for factor, level in item.condition.items() if factor in study.between]
+        apart.append(replace(item, set_name=", ".join([item.set_name, *levels])) if levels else item)
+    return apart
 
 
 def _made_to_differ(study: Study, items: Sequence[Item]) -> set[str]:
-    """Return covariates in which conditions differ by definition: the discriminability of shapes in each family."""
-    if study.get("materials", "letter_geometry") is None:
+    """Return covariates in which conditions differ by definition, as the discriminability of shapes in each family does."""
+    if study.own is None or not study.own[1].differs:
         return set()
     return {name for item in items for name in item.covariates}
 
@@ -250,7 +246,7 @@ def make_items(study: Study) -> Made:
 def check_tables(study: Study, faults: Faults) -> None:
     """Check the tables of an invalid study, as far as its settings define their contents."""
     reads = [
-        *FACTORS,
+        *factor_settings(),
         *(("materials", name) for name in material_kinds()),
         ("materials", "columns"),
         ("procedure",),

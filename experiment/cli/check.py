@@ -243,7 +243,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
-    from experiment.study.faults import FACTORS, Faults
+    from experiment.study.faults import Faults, factor_settings
     from experiment.study.screens import check_consent_first
     from experiment.summaries.plain_english import tell
 
@@ -251,8 +251,10 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     loaded = load_study(study, faults)
     faults.check(check_language, loaded, faults, reads=[("language",), ("procedure",)])
     faults.check(check_consent_first, loaded, reads=[("procedure",)])
-    faults.check(check_factor_names, loaded, reads=FACTORS)
-    faults.check(check_own_formulas, loaded, reads=[("analysis", "planned"), *FACTORS, ("models", "who")])
+    faults.check(check_factor_names, loaded, reads=factor_settings())
+    faults.check(
+        check_own_formulas, loaded, reads=[("analysis", "planned"), *factor_settings(), ("models", "who")]
+    )
     if faults.found:
         check_tables(loaded, faults)
     faults.report()

@@ -19,7 +19,7 @@ from experiment.procedure.questions import (
 )
 from experiment.procedure.steps import SessionLabels, make_step, with_options
 from experiment.study import Study
-from experiment.study.arms import LABELS_SHUFFLED
+from experiment.study.controls import LABELS_SHUFFLED
 from experiment.study.durations import milliseconds
 from experiment.study.texts import StudyText
 from experiment.trials import TYPED

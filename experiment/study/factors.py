@@ -23,8 +23,6 @@ ABOUT: Mapping[Kind, str] = {
 }
 CELL = "condition"
 """The recipes' name for the factor if several are crossed."""
-OWN_FACTOR = {"htest": "task", "letter_geometry": "family"}
-"""The factor of a material's own items."""
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 from analysis.plan import PlanFault
 from experiment.study.yaml_source import KeyPath
 from stimuli.errors import UserError, error_at, together
+from stimuli.papers import own_factors
 
 PLACE = re.compile(r"(.+?), line ([0-9]+)")
-FACTORS: tuple[KeyPath, ...] = (
-    ("design", "factors"),
-    ("design", "between"),
-    ("materials", "htest"),
-    ("materials", "letter_geometry"),
-)
-"""Settings that determine the factors and their levels."""
 CONSEQUENCES = (PlanFault, LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
 """Errors of a check that meets a setting which another check has found wrong."""
+
+
+def factor_settings() -> tuple[KeyPath, ...]:
+    """Return the settings that determine the factors and their levels."""
+    return (("design", "factors"), ("design", "between"), *(("materials", name) for name in own_factors()))
 
 
 @dataclass

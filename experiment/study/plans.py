@@ -16,8 +16,7 @@ from analysis.plan import (
     read_plan,
     read_sign_rule,
 )
-from experiment.study.factors import OWN_FACTOR
-from experiment.study.faults import FACTORS, Faults
+from experiment.study.faults import Faults, factor_settings
 from experiment.study.format import validator
 
 if TYPE_CHECKING:
@@ -67,7 +66,9 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         keys[len(path)] for keys in faults.broken if keys[: len(path)] == path and len(keys) > len(path)
     ]
     factors = (
-        {name: list(levels) for name, levels in study.factors.items()} if faults.is_sound(*FACTORS) else None
+        {name: list(levels) for name, levels in study.factors.items()}
+        if faults.is_sound(*factor_settings())
+        else None
     )
     models = study.models if faults.is_sound(("models", "who")) else None
     steps = (
@@ -89,7 +90,7 @@ def _check_families(study: Study, faults: Faults) -> None:
 
 def _compares_items(study: Study) -> bool:
     """Return whether the report compares conditions of one reader over the same items, with a plan's bound."""
-    return any(study.get("materials", name) is not None for name in OWN_FACTOR)
+    return study.own is not None
 
 
 def session_rules(study: Study) -> dict[str, float]:

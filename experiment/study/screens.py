@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from experiment.study.arms import check_between
+from experiment.study.controls import check_between
 from experiment.study.durations import milliseconds
-from experiment.study.faults import FACTORS, Faults
+from experiment.study.faults import Faults, factor_settings
 from experiment.study.keys import key_name
 from experiment.study.yaml_source import KeyPath
 from experiment.trials import ANSWERED, LASTING
@@ -31,9 +31,9 @@ def check_procedure(study: Study, faults: Faults) -> None:
             faults.check(check, study, block, reads=[path])
         faults.check(_check_keys, study, block, faults, reads=[path])
     faults.check(_check_alike, study, blocks, reads=whole)
-    faults.check(check_between, study, faults, reads=[*FACTORS, ("procedure",)])
+    faults.check(check_between, study, faults, reads=[*factor_settings(), ("procedure",)])
     for i, _ in enumerate(_screens(study)):
-        faults.check(_check_practice, study, i, reads=[*FACTORS, ("procedure", i)])
+        faults.check(_check_practice, study, i, reads=[*factor_settings(), ("procedure", i)])
     _check_questions(study, faults)
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.plan import faults_of_exclusions
 from experiment.columns import trial_columns
-from experiment.study.arms import check_arms
-from experiment.study.factors import CELL, OWN_FACTOR, kind_of, operation_families
-from experiment.study.faults import FACTORS, Faults
+from experiment.study.controls import check_controls
+from experiment.study.factors import CELL, kind_of, operation_families
+from experiment.study.faults import Faults, factor_settings
 from experiment.study.format import check_format
 from experiment.study.plans import allows_assistive_input, check_planned
 from experiment.study.screens import check_procedure
@@ -78,10 +78,14 @@ def published_materials() -> set[str]:
 
 def check_meaning(study: Study, faults: Faults) -> None:
     """Check what the schema cannot, such as names that must match each other; errors are added to ``faults``."""
-    faults.check(_check_names, study, faults, reads=FACTORS)
+    faults.check(_check_names, study, faults, reads=factor_settings())
     if faults.check(_check_one_material, study, reads=[("materials",)]):
         faults.check(
-            _check_material, study, kind_of_material(study), faults, reads=[*FACTORS, ("published",)]
+            _check_material,
+            study,
+            kind_of_material(study),
+            faults,
+            reads=[*factor_settings(), ("published",)],
         )
     check_procedure(study, faults)
     faults.check(_check_files, study, faults, reads=[("design", "between")])
@@ -103,19 +107,13 @@ def _check_one_material(study: Study) -> None:
 def _check_material(study: Study, kind: str, faults: Faults) -> None:
     faults.check(_check_published, study, kind)
     faults.check(_check_published_scoring, study, kind)
-    if kind in OWN_FACTOR:
-        faults.check(check_arms, study, kind)
-    else:
+    if study.own is None:
         _check_levels(study, kind, faults)
-    if kind == "htest":
-        faults.check(_check_htest, study, study.get("materials", "htest"))
-    elif study.htest_arms is not None:
-        faults.found.append(
-            UserError(
-                f"{study.place('design', 'between', study.htest_arms[0])}: only H-TEST has released, fresh and matched `items`",
-                mend="Take `items` out of the levels.",
-            )
-        )
+        return
+    paper, own = study.own
+    faults.check(check_controls, study, own)
+    if own.check:
+        faults.check(paper.part(own.check), study, faults)
 
 
 def _check_files(study: Study, faults: Faults) -> None:
@@ -216,53 +214,6 @@ def _check_bounds(study: Study, faults: Faults) -> None:
     faults.add(
         study.place, path, faults_of_exclusions(study.get(*path, default={}), allows_assistive_input(study))
     )
-
-
-def _check_htest(study: Study, htest: Mapping[str, Any]) -> None:
-    if ("from" in htest) == ("rules" in htest):
-        raise UserError(
-            f"{study.place('materials', 'htest')}: give either `from:` (released items) or `rules:` (our generators)"
-        )
-    _check_makings(study, htest)
-    if htest.get("fresh") and "from" not in htest:
-        raise UserError(
-            f"{study.place('materials', 'htest', 'fresh')}: fresh items take their words from the released files",
-            mend="Name the folder of the released files with `from:`, or use `rules:` alone.",
-        )
-
-
-def _check_makings(study: Study, htest: Mapping[str, Any]) -> None:
-    """Check the factor whose sessions show released, fresh or matched items."""
-    factors = [
-        name for name, levels in study.between.items() if any("items" in level for level in levels.values())
-    ]
-    if not factors:
-        return
-    place = study.place("design", "between", factors[0])
-    if len(factors) > 1:
-        raise UserError(
-            f"{place}: {' and '.join(factors)} both say how items are made; only one factor can",
-            mend="Give `items:` to the levels of one factor.",
-        )
-    levels = study.between[factors[0]]
-    makings = [level.get("items") for level in levels.values()]
-    if None in makings or len(set(makings)) < len(makings):
-        raise UserError(
-            f"{place}: each of its levels must name a different making of items, but they name {makings}",
-            mend="Write it like {released: {items: released}, fresh: {items: fresh}, matched: {items: matched}}.",
-        )
-    if "from" not in htest or htest.get("fresh") or "order" in htest:
-        raise UserError(
-            f"{place}: levels of released, fresh and matched items need the folder of the released ones, and nothing else says "
-            "how items are made",
-            mend="Give `from:` under materials: htest, without rules, fresh or order.",
-        )
-    if study.arms is not None:
-        raise UserError(
-            f"{study.place('design', 'factors')}: sessions show items of different making, so that no other factor can change "
-            "the items",
-            mend="Remove the factor, or make it a separate study.",
-        )
 
 
 def _check_levels(study: Study, kind: str, faults: Faults) -> None:

@@ -8,16 +8,17 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from experiment.languages import OWN_FILE, Own, Pack, read_own
 from experiment.languages.packs import no_pack
-from experiment.study.factors import OWN_FACTOR, DesignCells, cross
+from experiment.study.factors import DesignCells, cross
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.trained import as_trained
 from experiment.study.yaml_source import KeyPath, YamlSource
 from stimuli.errors import UserError
 from stimuli.item import Item, read_items
+from stimuli.papers import OwnFactor, Paper, own_factors
 
 FILE = "study.yaml"
 ITEMS = "items.jsonl"
@@ -71,10 +72,11 @@ class Study:
 
     @property
     def items_language(self) -> str:
-        """The language of the items: English for H-TEST and the released letter geometry, else the study's."""
-        released = self.get("materials", "letter_geometry", "from") is not None
-        is_english = self.get("materials", "htest") is not None or released
-        return "en" if is_english and not self.language.startswith("en") else self.language
+        """The language of the items: that of the material if it has one, as H-TEST has, else the study's."""
+        if self.own is None or not self.own[1].language:
+            return self.language
+        paper, own = self.own
+        return str(paper.part(own.language)(self))
 
     @cached_property
     def own_texts(self) -> Own:
@@ -111,7 +113,7 @@ class Study:
     def factors(self) -> dict[str, dict[str, Any]]:
         """Factor → level → operation, the reference level first; those between sessions come last.
 
-        H-TEST studies have the factor task, letter geometry the factor family.
+        The items of some materials have a factor by themselves, such as H-TEST's task.
         """
         return {**self.factors_of_items, **self.between}
 
@@ -138,62 +140,35 @@ class Study:
     def factors_of_items(self) -> dict[str, dict[str, Any]]:
         """The factors whose levels vary between items."""
         given = self.get("design", "factors", default=None) or {}
-        return {**self._own_factor(), **{str(f): dict(levels) for f, levels in given.items()}}
+        return {**self.own_factor, **{str(f): dict(levels) for f, levels in given.items()}}
 
     @cached_property
     def crossing(self) -> DesignCells:
         """The cells of the design's factors (see :mod:`experiment.study.factors`)."""
-        return cross({} if self._own_factor() else self.factors_of_items)
+        return cross({} if self.own_factor else self.factors_of_items)
 
     @cached_property
-    def arms(self) -> tuple[str, dict[str, str]] | None:
+    def controls(self) -> tuple[str, dict[str, str]] | None:
         """The factor added to items with their own factor, and its levels' operations; None without one."""
         given = self.get("design", "factors", default=None)
-        if not given or not self._own_factor():
+        if not given or not self.own_factor:
             return None
         ((factor, levels),) = given.items()
         return str(factor), {str(level): str(does) for level, does in levels.items()}
 
-    def _own_factor(self) -> dict[str, dict[str, Any]]:
-        if self.get("materials", "htest") is not None:
-            return {OWN_FACTOR["htest"]: dict.fromkeys(self.htest_tasks)}
-        if self.get("materials", "letter_geometry") is not None:
-            return {OWN_FACTOR["letter_geometry"]: dict.fromkeys(self._geometry_families())}
-        return {}
-
-    def _geometry_families(self) -> tuple[str, ...]:
-        from stimuli.htest.geometry.questions import FAMILIES
-        from stimuli.htest.geometry.released import ReleasedFamily
-
-        settings = self.get("materials", "letter_geometry")
-        return tuple(settings.get("families", get_args(ReleasedFamily) if "from" in settings else FAMILIES))
+    @cached_property
+    def own(self) -> tuple[Paper, OwnFactor] | None:
+        """The declaration of the factor that the material's items have by themselves, with its paper; None without one."""
+        materials = self.get("materials", default=None) or {}
+        return next((own for keyword, own in own_factors().items() if keyword in materials), None)
 
     @cached_property
-    def htest_arms(self) -> tuple[str, dict[str, str]] | None:
-        """The factor whose sessions show items of different origins, and the origin by level; None without one."""
-        for factor, levels in self.between.items():
-            origins = {level: str(given["items"]) for level, given in levels.items() if "items" in given}
-            if origins:
-                return factor, origins
-        return None
-
-    @cached_property
-    def htest_tasks(self) -> tuple[str, ...]:
-        """The names of the H-TEST tasks or rules that the study uses, in order."""
-        from stimuli.htest.released import RELEASED_TASKS
-        from stimuli.htest.rules import rules
-
-        htest = self.get("materials", "htest")
-        if "rules" in htest:
-            rules_given = htest["rules"]
-            groups = {
-                "all": list(rules()),
-                "paper": [name for name in rules() if name in RELEASED_TASKS],
-                "own": [name for name in rules() if name not in RELEASED_TASKS],
-            }
-            return tuple(groups[rules_given] if isinstance(rules_given, str) else rules_given)
-        tasks = htest.get("tasks", "all")
-        return tuple(RELEASED_TASKS if tasks == "all" else tasks)
+    def own_factor(self) -> dict[str, dict[str, Any]]:
+        """The factor that the material's items have by themselves, with its levels; empty without one."""
+        if self.own is None:
+            return {}
+        paper, own = self.own
+        return {own.name: dict.fromkeys(paper.part(own.levels)(self))}
 
     @cached_property
     def texts(self) -> dict[str, StudyText]:

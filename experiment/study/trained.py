@@ -16,7 +16,7 @@ KIND = "tuned"
 FOLDER = "tuning"
 RECORD, CURVE = "tuning.json", "loss.csv"
 """Files of a training run: what is known about it, and its losses step by step."""
-EACH = "each"
+TASK, EACH = "task", "each"
 NOT_INHERITED = frozenset({"use", "revision", "quantisation", "family", "parameters", "price", "cache"})
 """Options of a base model that do not apply to a model trained from it."""
 
@@ -29,8 +29,8 @@ class Trains(Protocol):
         """The study's folder."""
 
     @property
-    def htest_tasks(self) -> tuple[str, ...]:
-        """The H-TEST tasks that it uses."""
+    def own_factor(self) -> Mapping[str, Mapping[str, Any]]:
+        """The factor that the material's items have by themselves, with its levels."""
 
     def get(self, *path: str | int, default: Any = None) -> Any:
         """Return a setting by its path, or the default."""
@@ -40,9 +40,10 @@ def given_trainings(study: Trains) -> dict[str, dict[str, Any]]:
     """Return the settings of each training run, by name; ``task: each`` is one run per task, named ``NAME-TASK``."""
     trainings: dict[str, dict[str, Any]] = {}
     for name, given in study.get("tuning", default={}).items():
-        if given.get("task") == EACH and study.get("materials", "htest") is not None:
+        if given.get("task") == EACH and TASK in study.own_factor:
             trainings |= {
-                f"{name}-{task}": {**given, "task": task, "entry": str(name)} for task in study.htest_tasks
+                f"{name}-{task}": {**given, "task": task, "entry": str(name)}
+                for task in study.own_factor[TASK]
             }
         else:
             trainings[str(name)] = {**given, "entry": str(name)}

@@ -472,16 +472,16 @@ def _lists(numbers: Mapping[str, Any], has_factors: bool, verbs: Mapping[str, st
 
 def _levels_told(study: Study) -> dict[str, dict[str, Any]]:
     """Return the factors of a study, with operations on items with their own factor, and published scrambles, described."""
-    if study.arms is None:
+    if study.controls is None or study.own is None:
         if "items" not in study.published:
             return study.factors
         return {
             factor: {level: _as_published(given) for level, given in levels.items()}
             for factor, levels in study.factors.items()
         }
-    factor, levels = study.arms
-    words = WORDS["arms"]["htest" if study.get("materials", "htest") is not None else "letter_geometry"]
-    return {**study.factors, factor: {level: LevelSummary(words[does]) for level, does in levels.items()}}
+    factor, levels = study.controls
+    controls = study.own[1].controls
+    return {**study.factors, factor: {level: LevelSummary(controls[does]) for level, does in levels.items()}}
 
 
 class LevelSummary(str):

@@ -168,7 +168,7 @@ def made(folder: Path, template: str, part: str, *, corrected: bool):
 def test_h_test_trains_a_model_a_task_from_the_released_lines(tmp_path, corrected):
     study = made(tmp_path, "h-test", "training", corrected=corrected)
     found = trainings(study)
-    assert {one.task for one in found.values()} == set(RELEASED_TASKS) == set(study.htest_tasks)
+    assert {one.task for one in found.values()} == set(RELEASED_TASKS) == set(study.own_factor["task"])
     assert {one.on for one in found.values()} == {"released"}
     assert {one.asked for one in found.values()} == {"study" if corrected else "bare"}
     readers = {one.get("trained"): one.get("base") for one in study.models.values()}

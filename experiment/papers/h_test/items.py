@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.building.material_context import Made, path_of
+from experiment.papers.h_test.grammar import EXEMPLARS, origins_of, tasks_of
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.htest.released import load_released, released_faults
@@ -30,7 +31,6 @@ from stimuli.recipes.htest import (
 )
 from stimuli.words import base_language
 
-EXEMPLARS = 4
 PRACTICE_ITEMS = 6
 DEFAULT_ITEMS = 20
 RELEASED, FRESH = "released", "fresh"
@@ -55,9 +55,9 @@ def _in_english(study: Study, made: Made) -> Made:
 
 def _in_arms(study: Study, made: Made) -> Made:
     """Show the items at the levels of the factor that the study adds, where it adds one."""
-    if study.arms is None:
+    if study.controls is None:
         return made
-    factor, levels = study.arms
+    factor, levels = study.controls
     return replace(
         made,
         items=text_in_arms(
@@ -67,9 +67,10 @@ def _in_arms(study: Study, made: Made) -> Made:
 
 
 def _items(study: Study) -> Made:
-    if study.htest_arms is None:
+    origins = origins_of(study)
+    if origins is None:
         return _of_one_making(study)
-    factor, makings = study.htest_arms
+    factor, makings = origins
     parts = {level: _of_making(study, making) for level, making in makings.items()}
     items = [
         replace(item, item_id=f"{level}-{item.item_id}", condition={**item.condition, factor: level})
@@ -83,7 +84,7 @@ def _items(study: Study) -> Made:
 def _of_making(study: Study, making: str, **order: Any) -> Made:
     """Make the items of one arm: released ones, further ones of the same making, or matched pairs."""
     htest = study.get("materials", "htest")
-    tasks = study.htest_tasks
+    tasks = tasks_of(study)
     design = ABTaskDesign(
         exemplars=htest.get("exemplars", EXEMPLARS),
         seed=study.seed,
@@ -160,9 +161,9 @@ def practice_of_rule(study: Study, settings: Mapping[str, Any], set_name: str) -
 def items_from_letter_geometry(study: Study) -> Made:
     """Make letter-geometry items, ``materials: {letter_geometry: …}``: the released 90, or computed ones."""
     made = _in_english(study, _geometry(study))
-    if study.arms is None:
+    if study.controls is None:
         return made
-    factor, levels = study.arms
+    factor, levels = study.controls
     others = (
         other_questions(made.items, study.seed, base_language(study.language))
         if SUBSTITUTED in levels.values()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from experiment.models.settings import ModelSettings
+from experiment.papers.h_test.grammar import tasks_of
 from experiment.study import Study
 from experiment.study.durations import milliseconds
 from experiment.study.trained import EACH, KIND, given_trainings, training_folder
@@ -262,10 +263,10 @@ def _check_htest(study: Study, place: Any, given: Mapping[str, Any]) -> None:
     if task is None:
         raise UserError(
             f"{place('on')}: on: {given['on']} needs the task to train",
-            mend=f"Add task: {study.htest_tasks[0]}, or task: {EACH} for a training of every task.",
+            mend=f"Add task: {tasks_of(study)[0]}, or task: {EACH} for a training of every task.",
         )
-    if task not in study.htest_tasks:
-        fault = unknown_name("task", task, study.htest_tasks)
+    if task not in tasks_of(study):
+        fault = unknown_name("task", task, tasks_of(study))
         raise UserError(f"{place('task')}: {fault.message} in this study", mend=fault.mend)
 
 
