@@ -22,6 +22,7 @@ from ruamel.yaml import YAML
 from analysis import apa, readers
 from analysis.costs.ratios import TITLES
 from analysis.names import as_given
+from stimuli.fonts import font_families
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,7 +165,9 @@ def styled() -> Iterator[None]:
     """Draw with the report's settings and leave matplotlib as it was."""
     import matplotlib as mpl
 
-    with mpl.rc_context({**mpl.rcParamsDefault, **style()["settings"], "backend": "agg"}):
+    with mpl.rc_context(
+        {**mpl.rcParamsDefault, **style()["settings"], "font.family": font_families(), "backend": "agg"}
+    ):
         yield
 
 

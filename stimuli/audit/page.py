@@ -19,6 +19,7 @@ from stimuli.audit.changed import Changes
 from stimuli.audit.choices import Choices
 from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, ShortcutTest
 from stimuli.files import replace_file
+from stimuli.fonts import font_families
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,6 @@ _ROW = 0.27
 _MOST_ROWS_DRAWN = 40
 _SETTINGS: dict[str, Any] = {
     "backend": "agg",
-    "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
     "text.color": INK,
@@ -76,7 +76,7 @@ def drawings(audit: Audit) -> tuple[AuditFigure, ...]:
     import matplotlib as mpl
 
     drawn: list[AuditFigure] = []
-    with mpl.rc_context({**mpl.rcParamsDefault, **_SETTINGS}):
+    with mpl.rc_context({**mpl.rcParamsDefault, **_SETTINGS, "font.family": font_families()}):
         if audit.balance is not None:
             by_grouping: dict[str, list[CovariateGrouping]] = {}
             for grouping in audit.balance.groupings:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib import rcParams
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -36,6 +37,7 @@ from analysis.plan import MEASURES, RATING, Measure
 from analysis.report.content import gather
 from analysis.report.effect_sizes import felt
 from analysis.tables import load
+from stimuli.fonts import font_families
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 
@@ -296,3 +298,13 @@ def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> Non
     assert names_beside(figure, 1) == []
     (places,) = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
     assert list(places) == [*range(3), *range(4, 27)], "the effect that is missing leaves its row empty"
+
+
+def test_letters_that_the_main_font_lacks_are_drawn_in_a_font_of_this_computer(monkeypatch) -> None:
+    monkeypatch.setattr(
+        "matplotlib.font_manager.get_font_names", lambda: ["SimHei", "Yu Gothic", "MS Gothic"]
+    )
+    font_families.cache_clear()
+    with styled():
+        assert rcParams["font.family"] == ["sans-serif", "Yu Gothic", "SimHei"]
+    font_families.cache_clear()
