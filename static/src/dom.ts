@@ -16,9 +16,12 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
-/** A block of the study's own prose, sanitised by the server. */
-export function prose(html: string, language: string): HTMLElement {
+/** A block of the study's own prose, sanitised by the server, without a first heading that only repeats the one above it. */
+export function prose(html: string, language: string, heading = ""): HTMLElement {
   const block = element("div", { class: "prose", lang: language, dir: "auto" });
   block.innerHTML = html;
+  const first = block.querySelector(":scope > :is(h1, h2, h3, h4, h5, h6):first-child");
+  const same = (words: string): string => words.trim().toLocaleLowerCase(language);
+  if (first && same(first.textContent) === same(heading)) first.remove();
   return block;
 }

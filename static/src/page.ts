@@ -51,21 +51,13 @@ export function pageScreen(
     title,
     position && element("p", { class: "position" }, fill(messages.page_of, position)),
     ...text.map((words) => words && element("p", {}, words)),
-    html ? underHeading(heading, prose(html, language), language) : null,
+    html ? prose(html, language, heading) : null,
     extra,
     buttons.length > 0 && element("div", { class: "actions" }, ...buttons),
     minimum_ms > 0 && element("p", { class: "wait" }),
     below,
   );
   return { screen, title };
-}
-
-/** A study's text without a first heading that only repeats the page's. */
-function underHeading(heading: string, text: HTMLElement, language: string): HTMLElement {
-  const first = text.querySelector(":scope > :is(h1, h2, h3, h4, h5, h6):first-child");
-  const same = (words: string): string => words.trim().toLocaleLowerCase(language);
-  if (first && same(first.textContent) === same(heading)) first.remove();
-  return text;
 }
 
 /** The listeners of the page that is shown: what comes after it takes them away. */

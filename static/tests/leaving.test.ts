@@ -38,6 +38,12 @@ describe("the end of a visit", () => {
     expect(folded[0]!.open).toBe(false);
   });
 
+  test("says the title of a folded debriefing once", () => {
+    const debrief = `<h3>${messages.debrief_title}</h3><p>We study letters.</p>`;
+    const declined = endedBy("declined", NOTHING, { ...PARTING, debrief }, DELETABLE, messages);
+    expect(keepsakes(declined, "en", messages, () => {})!.querySelector("details")!.textContent).toBe(`${messages.debrief_title}We study letters.`);
+  });
+
   test("offers deletion where answers are kept, and names no number where none are", () => {
     const kept = endedBy("stopped", NOTHING, PARTING, DELETABLE, messages);
     expect([kept.deletable, kept.receipt?.participant]).toEqual([DELETABLE, "P007"]);

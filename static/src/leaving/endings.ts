@@ -103,8 +103,10 @@ export function keepsakes(ended: Ended, language: string, messages: Messages, on
   const { receipt, deletable } = ended;
   const parts: HTMLElement[] = [];
   // who declined may think better of it and take part: the debriefing is opened by those only who want to read it
-  if (ended.may_return && ended.debrief)
-    parts.push(element("details", {}, element("summary", {}, messages.debrief_title), prose(ended.debrief, language)));
+  if (ended.may_return && ended.debrief) {
+    const title = messages.debrief_title;
+    parts.push(element("details", {}, element("summary", {}, title), prose(ended.debrief, language, title)));
+  }
   if (receipt) parts.push(receiptButton(receipt, messages));
   const isOpen = deletable !== null && (deletable.until === null || isoDay(now) <= deletable.until);
   if (isOpen) {
