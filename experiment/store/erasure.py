@@ -103,7 +103,8 @@ def withdrawn(connection: Connection) -> list[str]:
     links = connection.scalars(
         select(audit.c.detail).where(audit.c.action == UNINVITED).order_by(audit.c.audit_id)
     )
-    return list(dict.fromkeys([*withdrawn_sessions(connection), *(link["token_hash"] for link in links)]))
+    digests = (link["token_hash"] for link in links if link and "token_hash" in link)
+    return list(dict.fromkeys([*withdrawn_sessions(connection), *digests]))
 
 
 def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list[str]:
@@ -176,7 +177,7 @@ def what_is_due(connection: Connection, study: str) -> dict[int, list[str]]:
     rows = connection.execute(
         select(audit.c.audit_id, audit.c.detail).where(audit.c.action == DUE, audit.c.study == study)
     )
-    return {number: detail["work_keys"] for number, detail in rows}
+    return {number: (detail or {}).get("work_keys", []) for number, detail in rows}
 
 
 def note_cleaned(connection: Connection, numbers: Iterable[int]) -> None:

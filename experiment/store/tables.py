@@ -61,6 +61,13 @@ SHAPES: Mapping[str, Any] = {
         "seconds_left": NUMBER | None,
         **dict.fromkeys(("engine", "waits", "stopped", "process"), str | None),
     },
+    "audit": {
+        "engine": {"parameters": int | None},
+        "numbers": {"*": int},
+        "work_keys": [str],
+        "token_hash": str,
+        "tries": int,
+    },
 }
 """Shapes of columns whose parts are read one by one: of an object's members by name (``*``: of all others), of a list's elements."""
 
@@ -68,7 +75,7 @@ SHAPES: Mapping[str, Any] = {
 class JsonOf(TypeDecorator[Any]):
     """JSON of one kind, an object or a list; anything else that a column returns was not written by wrods.
 
-    ``shape``: the name of a column in :data:`SHAPES`.
+    ``shape``: a name in :data:`SHAPES`.
     """
 
     impl = JSON
@@ -102,8 +109,8 @@ def _has_shape(value: Any, shape: Any) -> bool:
     return isinstance(value, shape)
 
 
-def _object(name: str) -> Column[Any]:
-    return Column(name, JsonOf(dict, name))
+def _object(name: str, shape: str = "") -> Column[Any]:
+    return Column(name, JsonOf(dict, shape or name))
 
 
 def _list(name: str) -> Column[Any]:
@@ -397,5 +404,5 @@ audit = Table(
     *_needed(Text, "at", "actor", "action"),
     Column("study", Text),
     Column("session_id", Text, index=True),
-    _object("detail"),
+    _object("detail", "audit"),
 )

@@ -159,6 +159,14 @@ OTHER_KIND = {dict: "[]", list: "5"}
 OTHER_SHAPE = {
     sessions.c.plan: ('{"screens":5}', '{"screens":[5]}', '{"screens":[{"trials":[5]}]}'),
     runs.c.figures: ('{"number":"x"}', '{"stored_before":[]}', '{"tokens":{"prompt_tokens":{}}}'),
+    audit.c.detail: (
+        '{"engine":5}',
+        '{"engine":{"parameters":"x"}}',
+        '{"numbers":[]}',
+        '{"work_keys":5}',
+        '{"token_hash":[]}',
+        '{"tries":{}}',
+    ),
 }
 FOREIGN = [(column, value) for column in COLUMNS_OF_JSON for value in ("{", OTHER_KIND[column.type.kind])]
 FOREIGN += [(column, value) for column, values in OTHER_SHAPE.items() for value in values]
