@@ -157,7 +157,9 @@ def ratio(value: float | None) -> str:
         return number(value)
     if value >= 1000:
         return count(value)
-    if 0 < value < 0.001:
+    if value == 0:
+        return Written.of("0", value)
+    if value < 0.001:
         return Written.of("< 0.001", value)
     return number(value, 2 if value >= 0.1 else 3)
 

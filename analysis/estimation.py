@@ -55,7 +55,7 @@ def analyse(
     return analysis
 
 
-PLANNED_UNTESTED = "Planned and not estimable"
+PLANNED_UNTESTED = "Planned but not estimable"
 COUNTED = "Each still counts as a test when p values are adjusted."
 
 

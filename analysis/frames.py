@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis import apa
 from analysis.answers import is_valid, judged, not_failed
 from analysis.factorial import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
@@ -199,7 +200,7 @@ def in_model(
     for group in plan.groups:
         rows_of_group = rows[rows["reader_group"] == group]
         if rows_of_group.empty:
-            remarks.append(f"{headed(group)}: no trials to analyze; not in the model.")
+            remarks.append(f"No trials of {spoken(group)} could be analyzed.")
             continue
         cells = rows_of_group.groupby(plan.factor, observed=True)[share or plan.measure.name]
         low, high = cells.min().to_dict(), cells.max().to_dict()
@@ -210,16 +211,17 @@ def in_model(
             if share is not None and level in low and low[level] == high[level] and low[level] in (0, 1)
         ]
         if missing:
-            remarks.append(f"{headed(group)}: no trials in {', '.join(missing)}.")
+            remarks.append(f"No trials of {spoken(group)} in {apa.listing(missing)} could be analyzed.")
         at_ends: dict[str, str] = {}
         if constant:
-            words = ALWAYS.get(share or "", ("none recovered", "all recovered"))
+            words = ALWAYS.get(share or "", ("never recovered", "always recovered"))
             at_ends = {level: words[int(high[level])] for level in constant}
-            description = ", ".join(
+            description = " and ".join(
                 f"{reason} in {_every(names, plan)}" for reason, names in _grouped(at_ends).items()
             )
+            subject = "answers" if share in ALWAYS else "changed words"
             remarks.append(
-                f"{headed(group)}: {description}; the effect on the logit scale is infinite and has no estimate."
+                f"For {spoken(group)}, {subject} were {description}, so an effect on the logit scale is infinite and has no estimate."
             )
         reasons_of[group] = {**dict.fromkeys(missing, NO_TRIALS), **at_ends}
         usable[group] = [level for level in plan.levels if level not in reasons_of[group]]
@@ -366,7 +368,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     for group, values in rows.groupby("reader_group")[measure.response]:
         if values.nunique() < 2:
             remarks.append(
-                f"{headed(str(group))}: every trial has the same {measure.noun}; not in the model."
+                f"The model does not include {spoken(str(group))}, with the same {measure.noun} in every trial."
             )
             rows = rows[rows["reader_group"] != group]
     return in_model(rows, plan, remarks=remarks)

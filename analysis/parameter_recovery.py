@@ -73,7 +73,7 @@ def recovery_plans(tables: Tables) -> list[Plan]:
                 continue
             if given and factor in given.get("effects", {}) and used[name].notna().any():
                 contrasts = against_reference(levels)
-                label = f"recovery of {measure.noun}"
+                label = f"recovery of {measure.noun}{f' by {factor}' if len(tables.factors) > 1 else ''}"
                 plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
     return plans
 

@@ -30,7 +30,7 @@ from analysis.multiple_comparisons import across_analyses, adjusted, correction_
 from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, LevelDifference, Plan
 from analysis.preprocessing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
-from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, headed, kinds_of, spoken
+from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, kinds_of, spoken
 from analysis.results import Analysis, Contrast
 from analysis.shares import ReaderSums, contrast_in_points, contrasts_in_points
 from analysis.tables import Tables
@@ -104,7 +104,13 @@ def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analys
     shown = dict.fromkeys(rows["reader_group"])
     accompanying = _of_people(plan, rows) if companion else None
     if accompanying is not None:
-        all_remarks += [remark for remark in accompanying.remarks if not remark.startswith(PLANNED_UNTESTED)]
+        # what it leaves out is named above, and its readers are not all of whom the results hold
+        repeated = (
+            PLANNED_UNTESTED,
+            "No trials of",
+            on_models_in_general(accompanying.rows) or PLANNED_UNTESTED,
+        )
+        all_remarks += [remark for remark in accompanying.remarks if not remark.startswith(repeated)]
     return Analysis(
         plan,
         None if accompanying is None else accompanying.model,
@@ -125,7 +131,7 @@ def _without_trials(plan: Plan, rows: pd.DataFrame) -> Iterator[str]:
         shown = set(rows.loc[rows["reader_group"] == group, plan.factor])
         missing = [level for level in plan.levels if level not in shown]
         if not shown:
-            yield f"{headed(group)}: no trials to analyze."
+            yield f"No trials of {spoken(group)} could be analyzed."
         elif missing:
             without.setdefault(tuple(missing), []).append(group)
     for levels, groups in without.items():

@@ -89,7 +89,11 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
     of_accuracy = [plan for plan in planned if plan.measure.name == "correct"]
     named = {group for plan in of_accuracy for group in plan.groups}
     scored_groups = group_order(scored[scored["reader_kind"].isin(DATA_KINDS)])
-    unplanned = [group for group in scored_groups if group not in named]
+    unplanned = [
+        group
+        for group in scored_groups
+        if group not in named and scored.loc[scored["reader_group"] == group, "correct"].notna().any()
+    ]
     present = set(scored["reader_group"])
     planned_groups = [group for plan in of_accuracy for group in plan.groups if group in present]
     first = "human" if "human" in scored_groups else next(iter(planned_groups), None)
@@ -101,7 +105,7 @@ def _left_out(planned: list[Plan], tables: Tables) -> list[Plan]:
         columns = [factor] if crossing is None else list(crossing.factors)
         of_missed = scored.loc[scored["reader_group"].isin(unplanned), columns]
         if len(levels) > 1 and of_missed.notna().all(axis=1).any():
-            name = f"accuracy by {factor} with readers that no plan names"
+            name = f"accuracy by {factor} (not planned)"
             contrasts = usual_contrasts({factor: levels} if crossing is None else crossing.by_factor)
             plan = Plan(name, False, MEASURES["correct"], factor, tuple(levels), groups, contrasts)
             added.append(replace(plan, factors=_all(tables), crossing=crossing))

@@ -104,6 +104,9 @@ class Paper:
     chapters : mapping
         Functions that write chapters of a report, by name: from :class:`analysis.report.blocks.Material` to
         :class:`analysis.report.blocks.Chapter`, or None if the chapter does not apply.
+    answers : str
+        Function that answers the paper's questions of a study that planned no analysis: from :class:`analysis.tables.Tables` to
+        questions, each with its answer, as markup; none if they do not apply.
     figure_tables : mapping
         Patterns of the names of tables that have a figure's numbers, by a pattern of the figure's name; without one, the names are
         the same.
@@ -130,6 +133,7 @@ class Paper:
     released: str = ""
     checks: Mapping[str, str] = field(default_factory=dict)
     chapters: Mapping[str, str] = field(default_factory=dict)
+    answers: str = ""
     figure_tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
     reproduction: str = ""
     together: str = ""

@@ -21,7 +21,7 @@ from analysis.measures.accuracy import cell_columns
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, fit, linear_contrasts
 from analysis.names import plain
-from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, headed, kinds_of
+from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, spoken
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -392,6 +392,12 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> Probit
         grouped = [name for name in grouped if name not in dropped]
 
 
+def _repeats_itself(rows: pd.DataFrame, factor: str) -> bool:
+    """Whether items were repeated in a condition, always with the same answer."""
+    answers = rows.groupby(["item_id", factor, "answer"], observed=True)["response"].agg(["size", "nunique"])
+    return bool((answers["size"] > 1).any() and (answers["nunique"] <= 1).all())
+
+
 def _in_model(
     rows: pd.DataFrame, factor: str, levels: Sequence[str], classes: Classes
 ) -> tuple[list[str], list[str], list[str]]:
@@ -411,15 +417,20 @@ def _in_model(
         unusable = [level for level in levels if level not in usable]
         if unusable:
             remarks.append(
-                f"{headed(group)}: in {apa.listing(unusable)}, one class always or never received the answer {classes.signal} (or "
+                f"In {apa.listing(unusable)}, one class always or never received the answer {classes.signal} from {spoken(group)} (or "
                 "was not shown), so z is undefined without a correction."
             )
-        if not groups and len(usable) > 1:
+        if kinds[group] == "model" and _repeats_itself(valid[valid[GROUP] == group], factor):
+            remarks.append(
+                f"The model of responses by {factor} does not include {spoken(group)}, which gave the same answer whenever an item "
+                "was repeated in a condition: the variance of its items would have no limit."
+            )
+        elif not groups and len(usable) > 1:
             groups, model_levels = [group], usable
         elif groups and set(model_levels) <= set(usable):
             groups.append(group)
         else:
-            remarks.append(f"{headed(group)}: not in the model of responses by {factor}.")
+            remarks.append(f"The model of responses by {factor} does not include {spoken(group)}.")
     return groups, model_levels, remarks
 
 

@@ -55,6 +55,7 @@ from analysis.report.results.together import Together
 from analysis.results import Analysis
 from analysis.robustness import robustness_matrix
 from analysis.tables import Tables
+from stimuli.papers import papers
 
 if TYPE_CHECKING:
     from analysis.figures import Drawing
@@ -96,8 +97,11 @@ def gather(
         for together in Together.of(analyses, kinds)
     ]
     bare = [_bare_together(together, cells) for together, cells in with_means]
+    is_planned = any(plan.planned for plan in planned)
+    answering = [paper.part(paper.answers) for paper in papers().values() if paper.answers and not is_planned]
     content = ReportContent(
         tables=tables,
+        leading=tuple(answer for answers in answering for answer in answers(tables)),
         flow=Numbered("", counted),
         kinds=kinds,
         cautions=(*_cautions(used), *_at_an_end(tested, kinds)),

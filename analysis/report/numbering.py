@@ -101,6 +101,9 @@ class ReportContent:
     further_tables: tuple[Numbered, ...] = ()  # of measures and factors that no planned analysis compares
     further_figures: tuple[Illustrated, ...] = ()
     standing: PlanStatus = field(default_factory=PlanStatus)
+    leading: tuple[
+        tuple[Markup, Markup], ...
+    ] = ()  # without a plan: questions of the study's paper, each with its answer
     planned: tuple[Section, ...] = ()
     exploratory: tuple[Section, ...] = ()
     chapters: tuple[NumberedChapter, ...] = ()

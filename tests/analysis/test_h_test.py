@@ -14,6 +14,8 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.figures import Drawing
+from analysis.plan_runner import carry_out_all
+from analysis.planned import plans
 from analysis.report.blocks import Chapter
 from experiment.papers.h_test.chapter import together, write, write_geometry
 from experiment.papers.h_test.chapter.measures import (
@@ -90,12 +92,16 @@ def rows_of(
     return made
 
 
-def study(folder: Path, rows: list[dict[str, Any]], readers: Mapping[str, Any] = READERS) -> Tables:
+def study(
+    folder: Path, rows: list[dict[str, Any]], readers: Mapping[str, Any] = READERS, **more: Any
+) -> Tables:
     """Write a handover and load it."""
     levels_of = {"task": list(TASKS), **{name: list(levels) for name, levels in BETWEEN.items()}}
     factors = {name: {"levels": levels, "reference": levels[0]} for name, levels in levels_of.items()}
     trials = pd.DataFrame(rows).astype({"score": float, "scorer": "string"})
-    return load(write_handover(folder, trials, factors=factors, between=BETWEEN, readers=dict(readers)))
+    return load(
+        write_handover(folder, trials, factors=factors, between=BETWEEN, readers=dict(readers), **more)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -179,6 +185,21 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     text = words_in(chapter)
     assert "because no bound was fixed beforehand" in text and "large 80.0%" in text
     assert "adjusted p < .05 (differences are the second condition minus the first)." in text
+
+
+def test_what_the_results_test_has_no_second_interval_in_the_chapter(tmp_path: Path) -> None:
+    rows = rows_of("small", "model", tasks=TASKS[:2], ks=(4, 14)) + rows_of("P1", "human", ks=(4,))
+    plan = {"measure": "correct", "compare": "items_from", "between": ["human", "small"]}
+    planned = {"items": {**plan, "contrasts": ["fresh - released"]}}
+    tables = study(
+        tmp_path / "t", rows, {"small": READERS["small"], "human": {"kind": "human"}}, planned=planned
+    )
+    alone = chapter_of(write, tables)
+    with_results = chapter_of(write, material_of(tables, carry_out_all(plans(tables), tables)))
+    contrasts = {row[0] for row in tables_in(alone)["h_test_makings"].rows}
+    assert contrasts == {"small"}, "of people the variance is also that of participants"
+    told = {row[1] for row in tables_in(with_results)["h_test_makings"].rows}
+    assert told == {"matched − fresh"}
 
 
 def test_a_run_that_is_not_finished_is_compared_over_labels_that_both_conditions_asked(

@@ -34,6 +34,7 @@ from experiment.papers.mind_scramble.chapter.measures import (
     stored_texts,
     values_of,
 )
+from experiment.papers.mind_scramble.chapters import answers
 from stimuli.errors import UserError
 from tests.analysis.chapters import chapter_of, tables_in, words_in
 from tests.analysis.inside.representation_study import representation_study
@@ -464,6 +465,8 @@ def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> 
     assert told["large"] == pytest.approx((80, 20, 75))
     assert told["small"] == pytest.approx((90, 60, 75))
     assert told["parrot"][:2] == pytest.approx((100, 100)) and np.isnan(told["parrot"][2])
+    ((_, answered),) = answers(tables)
+    assert "75%" in answered and answered.count("0.600") == 1 and answered.count("1.000") == 2
     chapter = chapter_of(write, tables)
     rows = {row[0]: row[2:5] for row in tables_in(chapter)["ms_floors"].rows}
     assert rows["parrot"] == ("100.0", "100.0", "–") and rows["large"] == ("80.0", "20.0", "75.0")

@@ -30,7 +30,7 @@ from analysis.report.grades import (
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, PlannedFinding
 from analysis.report.numbering import ExhibitNumbers, ReportContent
-from analysis.report.results import MOST_SINGLY, runs
+from analysis.report.results import MOST_SINGLY, differences, runs
 from analysis.results import Contrast, Equivalence
 from analysis.robustness import (
     BY_ITEMS,
@@ -198,6 +198,27 @@ def test_of_many_models_every_comparison_is_told_in_one_run_of_one_outcome(tmp_p
         assert len({(one.between, one.p_adjusted < 0.05) for one in run}) == 1
     few = [one for one in found if one.groups[-1] in ("human", *models[:MOST_SINGLY])]
     assert runs(few, kinds, 0.05) == [[one] for one in sorted(few, key=lambda one: one.between)]
+
+
+def test_planned_comparisons_with_models_that_remain_open_share_a_sentence_where_they_are_many(
+    content: ReportContent,
+) -> None:
+    (section,) = content.planned
+    kinds = {"human": "human", "restorer": "model", "other": "model"}
+    still_open = [replace(one, p_adjusted=0.5) for one in section.analysis.contrasts]
+    with_models = [one for one in still_open if one.groups != ("human",)]
+
+    def written(copies: int) -> str:
+        others = [
+            replace(one, first=f"{one.first} {n}", second=f"{one.second} {n}")
+            for n in range(copies)
+            for one in still_open
+        ]
+        return plain_text(" ".join(differences(others, section.analysis, kinds, "S1")))
+
+    few, many = written(1), written(6)
+    assert len(with_models) == 4 and few.count("CI") == len(still_open)
+    assert many.count("CI") == 6 * (len(still_open) - len(with_models)) and "24 other comparisons" in many
 
 
 def test_a_check_has_only_possible_values_and_counts_only_with_an_interval(content: ReportContent) -> None:

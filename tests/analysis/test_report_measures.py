@@ -93,6 +93,16 @@ def test_the_probit_model_of_the_chapter_gives_back_what_was_put_in(classes: Tab
     assert len(told) == 16
 
 
+def test_the_probit_model_has_no_model_that_repeats_itself(classes: Tables) -> None:
+    """The variance of its items has no limit: d′ in the probit model would be of another size than that of its counts."""
+    trials = classes.trials
+    again = trials[trials["reader_group"] == "net"].assign(session_id="again")
+    (found,) = two_class_trials(pd.concat([trials, again], ignore_index=True), classes.items)
+    model = probit_model(found, "position", LEVELS)
+    assert isinstance(model, ProbitModel) and model.groups == ("human",)
+    assert any("net" in remark for remark in model.remarks)
+
+
 def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_its_tables(
     classes: Tables,
 ) -> None:

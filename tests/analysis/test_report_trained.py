@@ -9,7 +9,10 @@ import pytest
 
 from analysis import Tables
 from analysis.report import write_report
+from analysis.report.answer import answer
 from analysis.report.blocks import Chapter
+from analysis.report.content import gather
+from analysis.report.nodes import PlannedFinding
 from experiment.papers.inside.chapters.trained import write
 from tests.analysis.chapters import chapter_of, rows_by_head, rows_in, tables_in, words_in
 from tests.analysis.trained_study import h_test_study, scrambled_study
@@ -59,6 +62,22 @@ def test_scrambled_text_is_set_against_base_and_control(tmp_path: Path) -> None:
     assert (len(nine), len(six)) == (9, 6)
     assert "training × condition χ²(6)" in words_in(chapter)
     assert len(chapter.fits) == 1
+
+
+@pytest.mark.usefixtures("without_chapters")
+def test_the_answer_of_a_study_with_trained_models_compares_them_with_their_base(
+    h_test: Tables, of_h_test: Chapter, tmp_path: Path
+) -> None:
+    content = gather(h_test)
+    first, second, *_ = [one for one in answer(content, "") if isinstance(one, PlannedFinding)]
+    (_, *over_all) = [
+        row for row in rows_in(tables_in(of_h_test)["trained_transfer_cells"]) if row[0] == "All items"
+    ]
+    assert "base" in first.question and len(over_all) == 4
+    assert second.text in words_in(of_h_test), "the chapter has the same sentence"
+    by_condition = gather(scrambled_study(tmp_path, items=25))
+    (question, text), *others = by_condition.leading
+    assert not others and "base" in question and "ft-rs" in text and "ft-ori" not in text
 
 
 @pytest.mark.full

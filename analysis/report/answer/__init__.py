@@ -68,7 +68,8 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
     """Write the Answer; ``recovered`` is what the check of recovery found, empty without simulated readers."""
     reported = content.planned or content.exploratory
     sections = [subsection for section in reported for subsection in section.each]
-    findings = _findings(content, reported)
+    findings = [PlannedFinding(question, text, "", "") for question, text in content.leading]
+    findings += _findings(content, reported)
     for text in LAYOUT.paragraphs("opening", findings=findings, planned=content.planned):
         yield Paragraph(text)
     yield from findings[:MOST_FINDINGS]

@@ -156,7 +156,7 @@ def _model(analysis: Analysis, table: str | None) -> Markup:
         analysis,
         {},
         model=model,
-        estimated=analysis.companion is not None or model is None,
+        estimated=model is None or (analysis.companion is not None and bool(analysis.contrasts)),
         has_people=analysis.rows["reader_kind"].isin(PARTICIPANT_KINDS).any(),
         binomial=model is not None and model.family == "binomial",
         who=apa.listing([spoken(group) for group in analysis.of_model.groups]),

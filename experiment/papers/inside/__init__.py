@@ -11,6 +11,7 @@ PAPER = Paper(
         "representations": "chapters:write_representations",
         "probing": "chapters:write_probing",
     },
+    answers="chapters:answers_of_trained",
     figure_tables={
         r"representations_map_(.+?)(?:_\d+)?": ("representations_cells_{}",),
         r"probing_(?:layers|steps)_([a-z]+)(?:_\d+)?": ("probing_layers_{}",),

@@ -11,5 +11,6 @@ PAPER = Paper(
     compared="protocol:compared_text",
     verdicts="verdicts:tables",
     chapters={"mind-scramble": "chapter:write"},
+    answers="chapters:answers",
     together="chapter",
 )

@@ -111,6 +111,7 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
             stem,
             kinds=kinds,
             factor=factor,
+            is_any_missing=any(cell["missing"] for group_cells in grouped.values() for cell in group_cells),
             signal=classes.signal,
             is_pooled=cells["pooled"].any(),
         ),

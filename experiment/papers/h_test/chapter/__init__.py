@@ -228,6 +228,8 @@ LAYOUT = ChapterLayout(
     Path(__file__).parent, names=NAMES, of_shares=OF_SHARES, alpha=ALPHA, most=MOST_TOLD, fewest=paper.FEWEST_ITEMS
 )  # fmt: skip
 Row = dict[str, Any]
+Tested = tuple[str, frozenset[object]]
+"""A reader group and the two numbers of examples, or generation methods of items, whose difference the Results test."""
 
 
 @dataclass(frozen=True)
@@ -259,6 +261,7 @@ class TestRun:
     ks: tuple[int, ...] = ()
     makings: tuple[str, ...] = ("",)
     is_h_test: bool = True
+    tested: frozenset[Tested] = frozenset()
 
     @cached_property
     def order(self) -> list[str]:
@@ -286,6 +289,7 @@ def write(material: Material) -> Chapter | None:
         StatedBound.of(material),
         prompting.ks,
         prompting.makings,
+        tested=frozenset(_tested(material, prompting.trials)),
     )
     blocks: list[Block] = []
     if len(prompting.trials):
@@ -297,6 +301,24 @@ def write(material: Material) -> Chapter | None:
     blocks += LAYOUT.blocks("printed", table=LAYOUT.table("h_test_printed", _printed()))
     sources = ("lee2024htest", "benjamini1995", "schuirmann1987")
     return LAYOUT.chapter("h-test", blocks, kinds, kinds, sources=sources)
+
+
+def _tested(material: Material, trials: pd.DataFrame) -> Iterator[Tested]:
+    """Yield what the analyses of accuracy test of these trials: one quantity has one interval."""
+    for analysis in material.analyses:
+        plan = analysis.plan
+        if plan.measure.name != "correct" or plan.subset or plan.factor not in trials:
+            continue
+        for column in ("k", "making"):
+            settings = {
+                level: values[0]
+                for level, values in trials.groupby(plan.factor, observed=True)[column].unique().items()
+                if len(values) == 1
+            }
+            for contrast in analysis.estimable:
+                levels = (contrast.first, contrast.second)
+                if not (contrast.between or contrast.at) and settings.keys() >= set(levels):
+                    yield contrast.groups[0], frozenset(settings[level] for level in levels)
 
 
 def _printed() -> Iterator[Row]:
@@ -336,6 +358,7 @@ def _classified(run: TestRun) -> Iterator[Block]:
         ]
         values: dict[str, Any] = {
             "of": f", {making} items" if making else "",
+            "making": making,
             "where": "" if pd.isna(most) else f" at k = {int(most)}",
             "kinds": kinds,
         }
@@ -479,6 +502,8 @@ def _pairs(run: TestRun) -> Iterator[Compared]:
     steps = list(pairwise(ks)) + ([(ks[0], ks[-1])] if len(ks) > 2 else [])
     for group, rows in models.items():
         for fewer, more in steps:
+            if len(run.makings) == 1 and (group, frozenset({fewer, more})) in run.tested:
+                continue
             label = f"k = {fewer}, k = {more}"
             yield from by_making(group, label, rows[rows["k"] == fewer], rows[rows["k"] == more], "k")
         if "label_map" in rows:
@@ -517,7 +542,7 @@ def _compared(run: TestRun) -> Iterator[Block]:
         if (comparison := paper.paired(first, second, bound.half)) is not None
     ]
     if not tested:
-        yield LAYOUT.sentences("not_paired")
+        yield LAYOUT.sentences("not_paired", is_tested=bool(run.tested))
         return
     rows = _adjusted(tested, kinds)
     data = [row for row in rows if kinds[row["reader"]] != "baseline"]
@@ -540,16 +565,20 @@ def _makings(run: TestRun) -> Iterator[Block]:
         return
     kinds, bound = run.kinds, run.bound
     contrasted: list[Row] = []
-    for group in run.order:
+    # the Results compare people, whose variance these contrasts of items do not hold
+    for group in (group for group in run.order if kinds[group] not in PARTICIPANT_KINDS):
         group_trials = run.trials[run.trials["reader_group"] == group]
         for first, second in pairwise(run.makings):
+            if (group, frozenset({first, second})) in run.tested:
+                continue
             by_making = {making: group_trials[group_trials["making"] == making] for making in (first, second)}
             if (
                 comparison := paper.between_makings(by_making[first], by_making[second], bound.half)
             ) is not None:
                 contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(comparison)})
     if not contrasted:
-        yield LAYOUT.sentences("no_makings")
+        is_tested = any(set(run.makings) >= values for _, values in run.tested)
+        yield LAYOUT.sentences("no_makings", is_tested=is_tested)
         return
     rows = _adjusted(contrasted, kinds)
     data = [row for row in rows if kinds[row["reader"]] != "baseline"]

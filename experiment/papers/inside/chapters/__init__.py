@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from markupsafe import Markup
+
 from analysis.report.blocks import Chapter, Material
 from analysis.table_io import found_above
+from analysis.tables import Tables
+
+
+def _is_any_trained(tables: Tables) -> bool:
+    readers = tables.dictionary["readers"].values()
+    settings = [reader.get("settings") or {} for reader in readers if isinstance(reader, Mapping)]
+    return any(model_settings.get("trained") for model_settings in settings)
+
+
+def answers_of_trained(tables: Tables) -> list[tuple[Markup, Markup]]:
+    """Return what training changed as questions with answers, where a model of the study was trained."""
+    if not _is_any_trained(tables):
+        return []
+    from experiment.papers.inside.chapters.trained import answers
+
+    return answers(tables)
 
 
 def write_trained(material: Material) -> Chapter | None:
     """Write what training changed, where a model of the study was trained."""
-    readers = material.tables.dictionary["readers"].values()
-    settings = [reader.get("settings") or {} for reader in readers if isinstance(reader, Mapping)]
-    if not any(model_settings.get("trained") for model_settings in settings):
+    if not _is_any_trained(material.tables):
         return None
     from experiment.papers.inside.chapters.trained import write
 

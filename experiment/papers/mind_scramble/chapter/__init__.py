@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from analysis import apa, load
@@ -169,6 +170,19 @@ def write(material: Material) -> Chapter | None:
     )
     blocks = blocks or LAYOUT.blocks("not_judged")
     return LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)
+
+
+def answers(tables: Tables) -> list[tuple[Markup, Markup]]:
+    """Return whether answers depend on the order of a text; nothing where none was compared with those about other texts."""
+    factor = paper.factor_of(tables)
+    if factor is None:
+        return []
+    study, kinds = str(tables.dictionary["study"]), kinds_of(tables.trials)
+    found = [floor for values in paper.values_of(tables, factor) for floor in paper.floors(values, study)]
+    found = [floor for floor in found if kinds[floor.group] != "baseline" and np.isfinite(floor.mean)]
+    if not found:
+        return []
+    return [(LAYOUT.sentences("answer_question"), LAYOUT.sentences("answer", found=found, kinds=kinds))]
 
 
 def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, suffix: str) -> Iterator[Block]:

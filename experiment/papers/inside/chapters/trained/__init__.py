@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from analysis import apa
 from analysis.names import in_words, plain
@@ -14,6 +15,7 @@ from analysis.plan import ALPHA
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import ChapterLayout
+from analysis.tables import Tables
 from experiment.papers.h_test.chapter import NAMES, StatedBound
 from experiment.papers.h_test.chapter.measures import HTestPrompting, asked, mean_with_ends
 from experiment.papers.inside.chapters.layers.layer_figures import (
@@ -70,6 +72,49 @@ def write(material: Material) -> Chapter | None:
     draft.sources = [key for key, is_cited in cited.items() if is_cited]
     groups = dict.fromkeys(draft.groups, "model")
     return LAYOUT.chapter("trained-models", draft, groups, groups, draft.methods)
+
+
+def answers(tables: Tables) -> list[tuple[Markup, Markup]]:
+    """Return for each base whether training changed its answers, over all tasks of H-TEST or by condition, and if more in domain."""
+    asked_h_test, seed = asked(tables), int(tables.dictionary.get("seed") or 0)
+    found: list[tuple[Markup, Markup]] = []
+
+    def answered(base: str, what: str, rows: list[dict[str, Any]], *, by_condition: bool = False) -> None:
+        differ = sorted(
+            (row for row in rows if row["p_adjusted"] < ALPHA), key=lambda row: -abs(row["difference"])
+        )
+        facts = {"base": base, "what": what, "by_condition": by_condition, "rows": rows, "differ": differ}
+        found.append((LAYOUT.sentences("answer_question", **facts), LAYOUT.sentences("answer", **facts)))
+
+    for family in inside.families(tables):
+        transfer = None if asked_h_test is None else inside.transfer(asked_h_test.trials, family, seed=seed)
+        if transfer is not None and transfer.averages:
+            rows = [
+                {
+                    "name": score.model.group,
+                    "p_adjusted": score.p_adjusted,
+                    **{end: 100 * getattr(score.compared, end) for end in ("difference", "low", "high")},
+                }
+                for score in transfer.averages
+            ]
+            answered(family.base, "accuracy", rows)
+            if transfer.diagonal is not None:
+                facts = {"diagonal": transfer.diagonal}
+                found.append(
+                    (
+                        LAYOUT.sentences("answer_question_of_domain", **facts),
+                        LAYOUT.sentences("domain", **facts),
+                    )
+                )
+            continue
+        for part in inside.parts_of(tables, family):
+            compared = [one for one in inside.differences(part, family) if not one.against_control]
+            rows = [{**vars(one), "name": f"{one.second}, {one.condition}"} for one in compared]
+            what = "the recovery rate" if part.measure == inside.RECOVERY else "accuracy"
+            if rows:
+                what += f" ({part.title})" if part.title else ""
+                answered(family.base, what, rows, by_condition=True)
+    return found
 
 
 def _trainings(material: Material, families: list[inside.ModelFamily]) -> list[Block]:
@@ -199,6 +244,7 @@ def _transfer(
         drawing=_tasks_figure(f"trained_tasks{stem}", transfer, h_test),
         tests=_cells_table(f"trained_transfer_cells{stem}", transfer, bound.said),
         found=transfer,
+        diagonal=transfer.diagonal,
         differ=len(differ),
         own=sum(cell.in_domain for cell in transfer.cells),
         better=sum(cell.compared.difference > 0 for cell in in_domain),
