@@ -58,6 +58,10 @@ def script_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+SHOWN_WITH = {"preview": "consent", "again": "debrief"}
+"""The text of the study that people read who cannot begin yet, or any more."""
+
+
 def speaking(service: StudyService | None = None) -> dict[str, Any]:
     """Return language, direction and texts for participants: of a study, or else of the first one served."""
     known = service or next(iter(this_site().services.values()), None)
@@ -95,9 +99,9 @@ def participant(study: str) -> str | tuple[str, int]:
             **speaking(service),
             platform=service.recruitment.platform.name,
             refusal=refusal,
-            consent=_consent(service) if refusal.kind == "preview" else None,
+            screen=_screen(service, SHOWN_WITH[refusal.kind]) if refusal.kind in SHOWN_WITH else None,
         )
-        return page, 200 if refusal.kind in ("preview", "again") else 403
+        return page, 200 if refusal.kind in SHOWN_WITH else 403
     return render_template(
         "participant.html",
         title=service.shown_title,
@@ -127,11 +131,11 @@ def _refusal(service: StudyService, given: dict[str, str], signed: Signed) -> En
         return person_refusal(connection, service, given, is_signed=signed.standing == "valid")
 
 
-def _consent(service: StudyService) -> str | None:
-    """Return the consent text as all participants see it; reading it needs no session."""
+def _screen(service: StudyService, kind: str) -> str | None:
+    """Return a text of the study as all participants see it; reading it needs no session."""
     plan = service.plan_session(service.list_ids[0], "preview", 0)
     screens = service.participant_view(plan)["screens"]
-    return next((str(screen["html"]) for screen in screens if screen["kind"] == "consent"), None)
+    return next((str(screen["html"]) for screen in screens if screen["kind"] == kind), None)
 
 
 def _config(service: StudyService, signed: Signed) -> dict[str, Any]:

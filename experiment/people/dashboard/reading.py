@@ -11,6 +11,7 @@ from sqlalchemy import Connection, and_, func, select
 
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
+from experiment.store.erasure import DUE
 from experiment.store.queries import SESSION_COLUMNS, Row
 from experiment.store.tables import audit, calls, flags, sessions, trials
 
@@ -106,7 +107,8 @@ def audit_of(
     most: int = AT_ONCE,
 ) -> list[Row]:
     """Return the audit of a study or one of its sessions, newest first; ``before`` is an entry's number."""
-    query = select(audit).where(audit.c.study == study)
+    # what is still to be cleaned is a note of the store's own, which is removed afterwards
+    query = select(audit).where(audit.c.study == study, audit.c.action != DUE)
     if before is not None:
         query = query.where(audit.c.audit_id < before)
     if session_id is not None:

@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from experiment.exporting.tables import trial_rows
 from experiment.store import chain, queries
+from experiment.store.erasure import DUE, note_due
 from experiment.store.queries import exclusions
 from experiment.store.records import collection_of
 from experiment.store.tables import audit
@@ -216,6 +217,17 @@ def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(site, visit):
     assert owner.post(page_of(person, "withdrawal"), typed="17").status_code == 302
     assert [row["session_id"] for row in site.sessions] == [other.session_id]
     assert owner.get(page_of(person)).status_code == 404
+
+
+def test_the_history_keeps_what_was_done_about_a_withdrawn_person_but_no_details(site, visit):
+    person = site.begin(participant="17")
+    owner = visit("ada")
+    owner.post(page_of(person, "note"), reason="wore glasses")
+    owner.post(page_of(person, "withdrawal"), typed="17")
+    site.do(lambda connection: note_due(connection, site.service.study))
+    history = owner.says("/admin/small/audit")
+    assert "noted" in history and "glasses" not in history
+    assert DUE not in history, "the store's own note, which is removed once the files are clean"
 
 
 def test_notes_and_flags_stand_on_the_sessions_page_and_in_the_audit_under_their_makers_name(site, visit):

@@ -116,6 +116,7 @@ def test_a_personal_link_begins_one_session_in_any_browser_and_only_its_digest_i
     first.complete()
     page = site.caller().get(f"/small/?{urlencode(given)}")
     assert page.status == 200 and "wrods-config" not in page.text
+    assert "The debrief" in page.text, "whoever comes back in any browser is debriefed"
     assert site.opening(platform=given).body["rule"] == "again"
     another = site.begin(platform=other)
     assert another.session_id != first.session_id
