@@ -138,9 +138,7 @@ def _tell(checked: CheckedBackup, aside: Path | None, as_json: bool, left: Seque
         return
     click.echo(f"Restored: {_say(checked.backup)}; {len(checked.broken) or 'no'} broken hash chains")
     if checked.withdrawn:
-        click.echo(
-            f"{checked.withdrawn} of its sessions were withdrawn after the backup and remain withdrawn"
-        )
+        click.echo(f"Withdrawn since the backup, and not restored: {counted(checked.withdrawn, 'session')}")
     if checked.broken:
         click.echo(click.style("Broken: ", fg="red") + _first_broken(checked))
     if aside is not None:

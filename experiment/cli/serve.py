@@ -205,7 +205,7 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
         ]
     if damaged:
         raise UserError(
-            f"stopped; the database is damaged of {', '.join(damaged)}",
+            f"stopped with a damaged database: {', '.join(damaged)}",
             mend="Restore the backup named above: it lacks the answers confirmed since, except those that open pages send again.",
             exit_code=1,
         )

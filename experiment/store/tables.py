@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from types import NoneType
 from typing import Any
 
 from sqlalchemy import (
@@ -49,7 +50,23 @@ metadata = MetaData(
 NUMBER = int | float
 COUNTS = {"*": NUMBER}
 SHAPES: Mapping[str, Any] = {
-    "plan": {"screens": [{"kind": str, "trials": [dict]}]},
+    "plan": {
+        "if_interrupted": ({"then": str, "within_ms": NUMBER | None}, NoneType),
+        "screens": [
+            {
+                "kind": str,
+                "version": str | None,
+                "pages": ([dict], NoneType),
+                "trials": [
+                    {
+                        "trial_index": int,
+                        **dict.fromkeys(("fixation_ms", "interval_ms"), NUMBER | None),
+                        "steps": [{"step": str}],
+                    }
+                ],
+            }
+        ],
+    },
     "figures": {
         **dict.fromkeys(
             ("planned", "stored_before", "answered", "failed", "cached", "number", "given_up"), int
@@ -69,7 +86,10 @@ SHAPES: Mapping[str, Any] = {
         "tries": int,
     },
 }
-"""Shapes of columns whose parts are read one by one: of an object's members by name (``*``: of all others), of a list's elements."""
+"""Shapes of columns whose parts are read one by one: of an object's members by name (``*``: of all others), of a list's elements.
+
+A tuple has alternatives.
+"""
 
 
 class JsonOf(TypeDecorator[Any]):
@@ -99,6 +119,8 @@ class JsonOf(TypeDecorator[Any]):
 
 
 def _has_shape(value: Any, shape: Any) -> bool:
+    if isinstance(shape, tuple):
+        return any(_has_shape(value, alternative) for alternative in shape)
     if isinstance(shape, list):
         return isinstance(value, list) and all(_has_shape(element, shape[0]) for element in value)
     if isinstance(shape, Mapping):

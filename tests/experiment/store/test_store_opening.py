@@ -157,7 +157,15 @@ COLUMNS_OF_JSON = [
 
 OTHER_KIND = {dict: "[]", list: "5"}
 OTHER_SHAPE = {
-    sessions.c.plan: ('{"screens":5}', '{"screens":[5]}', '{"screens":[{"trials":[5]}]}'),
+    sessions.c.plan: (
+        '{"screens":5}',
+        '{"screens":[5]}',
+        '{"screens":[{"trials":[5]}]}',
+        '{"screens":[{"trials":[{"trial_index":[]}]}]}',
+        '{"screens":[{"trials":[{"steps":5}]}]}',
+        '{"screens":[{"pages":"x"}]}',
+        '{"if_interrupted":5}',
+    ),
     runs.c.figures: ('{"number":"x"}', '{"stored_before":[]}', '{"tokens":{"prompt_tokens":{}}}'),
     audit.c.detail: (
         '{"engine":5}',
