@@ -202,7 +202,7 @@ def counted(value: int, singular: str, plural: str | None = None) -> str:
 def few_named(names: Sequence[str], noun: str, between: str = "", plural: str | None = None) -> str:
     """Name up to three tests or analyses, in a list or with a sign between them; of more, say how many they are."""
     if len(names) > MOST_TESTS_NAMED:
-        return counted(len(names), noun, plural)
+        return worded(len(names), noun, plural)
     return between.join(names) if between else listing(names)
 
 

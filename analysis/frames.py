@@ -248,7 +248,7 @@ def in_model(
 
 def _every(levels: list[str], plan: Plan) -> str:
     """Name levels; all of many as such."""
-    return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else ", ".join(levels)
+    return f"all {len(levels)} conditions" if len(levels) == len(plan.levels) > MANY else apa.listing(levels)
 
 
 def _grouped(reasons: Mapping[str, str]) -> dict[str, list[str]]:

@@ -80,8 +80,8 @@ def test_the_manuscript_names_each_of_its_tables_and_figures_and_cites_each_refe
     paragraphs = [node for node in nodes if isinstance(node, Paragraph)]
     words = plain_text(" ".join(str(node.text) for node in paragraphs if node.kind != "reference"))
     for noun, kind in (("Table", Numbered), ("Figure", Illustrated)):
-        lists = re.findall(rf"{noun}s? ((?:\w?\d+(?:, and |, | and )?)+)", words)
-        named = set(re.findall(r"\w?\d+", " ".join(lists)))
+        ranges = re.findall(rf"{noun}s? (\d+)(?: (?:to|and) (\d+))?", words)
+        named = {str(n) for first, last in ranges for n in range(int(first), int(last or first) + 1)}
         printed = {node.number for node in nodes if isinstance(node, kind)}
         assert len(printed) > 1 and printed <= named
     authors = [re.split("[,.(]", plain_text(node.text))[0] for node in paragraphs if node.kind == "reference"]

@@ -50,11 +50,13 @@ def write(material: Material) -> Chapter | None:
     if trials.empty:
         return None
     draft = Draft(_exclusions(tables))
-    has_answers = bool(tables.factors) and asked(trials)["item_id"].notna().any()
-    if has_answers:
+    is_any_missing = False
+    if tables.factors and asked(trials)["item_id"].notna().any():
         draft.blocks.append(Markup("<h3>Missing answers</h3>"))
-        draft.add(_missing(material))
-    methods = None if has_answers else ()
+        missing = _missing(material)
+        is_any_missing = not all(isinstance(block, Markup) for block in missing.blocks)
+        draft.add(missing)
+    methods = None if is_any_missing else ()
     return LAYOUT.chapter("exclusions", draft, material.kinds, material.kinds, methods)
 
 

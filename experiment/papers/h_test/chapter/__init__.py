@@ -541,7 +541,8 @@ def _compared(run: TestRun) -> Iterator[Block]:
         for reader, label, making, first, second in _pairs(run)
         if (comparison := paper.paired(first, second, bound.half)) is not None
     ]
-    if not tested:
+    is_any_data = any(kinds[row["reader"]] != "baseline" for row in tested)
+    if not tested or (run.tested and not is_any_data):
         yield LAYOUT.sentences("not_paired", is_tested=bool(run.tested))
         return
     rows = _adjusted(tested, kinds)
@@ -576,8 +577,9 @@ def _makings(run: TestRun) -> Iterator[Block]:
                 comparison := paper.between_makings(by_making[first], by_making[second], bound.half)
             ) is not None:
                 contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(comparison)})
-    if not contrasted:
-        is_tested = any(set(run.makings) >= values for _, values in run.tested)
+    is_tested = any(set(run.makings) >= values for _, values in run.tested)
+    is_any_data = any(kinds[row["reader"]] != "baseline" for row in contrasted)
+    if not contrasted or (is_tested and not is_any_data):
         yield LAYOUT.sentences("no_makings", is_tested=is_tested)
         return
     rows = _adjusted(contrasted, kinds)
