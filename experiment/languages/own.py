@@ -18,6 +18,9 @@ KNOWN = (*Pack.__dataclass_fields__, PROMPTS, "checked_by_native_reader", "sourc
 SENTENCE = 4
 """Least number of words for a text identical to the English one to count as untranslated."""
 
+STANDS_FOR = {"stop_later_link_until": "stop_later_until"}
+"""Texts that packs of earlier versions lack, with the text that says as much in their place."""
+
 
 @dataclass(frozen=True)
 class Own:
@@ -57,7 +60,10 @@ def read_own(language: str, folder: Path) -> Own:
         return Own(pack, given.get(PROMPTS))
     head = {"language": language, "name": language, "english_name": language, "script": ""}
     given_head = {name: given[name] for name in Pack.__dataclass_fields__ if name in given}
-    return Own(None if texts is None else Pack(**{**head, **given_head}), given.get(PROMPTS))
+    if texts is None:
+        return Own(None, given.get(PROMPTS))
+    every_text = {new: texts[old] for new, old in STANDS_FOR.items()} | texts
+    return Own(Pack(**{**head, **given_head, "texts": every_text}), given.get(PROMPTS))
 
 
 def _read(file: Path) -> tuple[str, dict[str, Any], list[str]]:
@@ -123,7 +129,7 @@ def _of_texts(
             yield fault(key, wrong)
         elif not is_english and text == english[key] and len(text.split()) >= SENTENCE:
             yield fault(key, f"is still in English; the study's language is {language!r}")
-    missing = [key for key in english if key not in texts]
+    missing = [key for key in english if key not in texts and STANDS_FOR.get(key) not in texts]
     if brought is None and TEXTS in given and missing:
         yield UserError(
             f"{OWN_FILE} lacks {len(missing)} of {len(english)} texts, and wrods has none in {language!r} to take "

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiment.languages import pack_for, wording
+from experiment.languages import pack_for, read_own, wording
 from experiment.models.prompts import Prompter
 from experiment.people.service import service_for
 from experiment.procedure import plan_session
@@ -83,6 +83,14 @@ def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make
     assert own.design_hash != before and set(own.design["texts"]) - set(study.design["texts"]) == {
         "texts.json"
     }
+
+
+def test_a_pack_of_an_earlier_version_needs_no_text_that_came_later(tmp_path):
+    texts = {key: f"fi {text}" for key, text in ENGLISH.items() if key != "stop_later_link_until"}
+    pack = {"direction": "ltr", "texts": texts}
+    (tmp_path / "texts.json").write_text(json.dumps(pack), "utf-8")
+    own = read_own("fi", tmp_path).pack
+    assert own is not None and own.texts["stop_later_link_until"] == texts["stop_later_until"]
 
 
 @pytest.mark.parametrize(
