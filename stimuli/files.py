@@ -46,6 +46,18 @@ def replacing(path: Path, *, is_private: bool = False) -> Iterator[Path]:
     settle(path.parent)
 
 
+def overwrite(path: Path, replacement: str = "") -> None:
+    """Replace a file, or delete it, and erase the bytes that it had, which another name may share."""
+    with path.open("r+b") as opened:
+        if replacement:
+            replace_file(path, replacement)
+        else:
+            path.unlink()
+        opened.write(b"\0" * os.fstat(opened.fileno()).st_size)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
 def settle(path: Path) -> None:
     """Wait until a file, or the list of files in a folder, is on disk."""
     try:

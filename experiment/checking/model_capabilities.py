@@ -10,8 +10,8 @@ from typing import Any
 from sqlalchemy import select
 
 from experiment.checking.model_requirements import ModelRequirement
-from experiment.models.api import NEEDS, Capabilities, Need
 from experiment.models.api.formats import parse_request_options
+from experiment.models.api.probe import NEEDS, Capabilities, Need
 from experiment.models.engine import Request
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.models.servers import server_of

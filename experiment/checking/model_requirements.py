@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.models.api import Need
+from experiment.models.api.probe import Need
 from experiment.models.label_ends import begins_another
 from experiment.models.planning import PromptingSettings, read_prompting_settings
 from experiment.models.planning.plans import require_permission

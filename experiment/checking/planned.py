@@ -8,7 +8,7 @@ from typing import Any
 
 from analysis.plan import Measure
 from experiment.checking.model_capabilities import KnownCapabilities
-from experiment.models.api import Need
+from experiment.models.api.probe import Need
 from experiment.models.planning import read_prompting_settings
 from experiment.models.prompts import read_step
 from experiment.models.settings import ModelSettings

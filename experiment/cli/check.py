@@ -397,9 +397,9 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     from experiment.checking.model_capabilities import PROBE
     from experiment.checking.settings import model_settings
     from experiment.cli.study_store import note_action, own_store
-    from experiment.models.api import capabilities
-    from experiment.models.costs.budget import Budget, Payer, ProbeBilling, SpendingLimits
-    from experiment.models.costs.prices import price_of
+    from experiment.models.api.engine import capabilities
+    from experiment.models.api.prices import price_of
+    from experiment.models.journal import calls_of
     from experiment.models.runs import budget_of
     from experiment.models.runs.status import new_run_id
 
@@ -410,17 +410,14 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     faults: dict[str, UserError] = {}
     with own_store(study) as store:
         for name, settings in servers.items():
-            payer = Payer(study.id, new_run_id(), name)
-            budget = Budget(store, payer, SpendingLimits(budget_of(study)))
+            run_id, whose, budget = new_run_id(), f"check {name}", budget_of(study)
             try:
                 price = price_of(settings)
-                billing = None if price.is_free else ProbeBilling(price, budget)
-                found_capabilities = capabilities(settings, billing).describe()
+                with calls_of(study, store, price, run_id=run_id, reader=whose, budget=budget) as calls:
+                    found_capabilities = capabilities(settings, calls).describe()
             except UserError as fault:
                 faults[name] = fault
                 continue
-            finally:
-                budget.close()
             detail = {"reader": name, "use": study.models[name]["use"], PROBE: found_capabilities}
             note_action(store, study.id, PROBE, detail)
     return faults

@@ -216,11 +216,11 @@ def line(status: RunStatus) -> str:
 
 
 def remarks_of(status: RunStatus) -> list[str]:
-    """Return errors by kind, reasons for waiting, and the number of cached answers."""
+    """Return errors by kind, reasons for waiting, and the number of answers from the journal."""
     parts = [f"{count} × {kind}" for kind, count in list(status.error_kinds.items())[:3]]
     if status.waits and status.waits not in (status.engine or ""):
         parts.append(f"waits: {status.waits}")
-    notes = [f"{status.cached:,} from the cache"] if status.cached else []
+    notes = [f"{status.cached:,} from the journal"] if status.cached else []
     if status.engine and status.state not in ENDED:
         notes.insert(0, status.engine)
     return [*parts, *(["; ".join(notes)] if notes else [])]

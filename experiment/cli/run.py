@@ -22,7 +22,7 @@ from experiment.cli.terminal import print_error, print_json, tell_report
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from experiment.models.costs.prices import Price
+    from experiment.models.costs import Price
     from experiment.models.engine import Request
     from experiment.models.planning import ModelSession
     from experiment.models.runs import CommandLimits, RunOutcome
@@ -43,7 +43,7 @@ MOST_NAMED = 100
 
 def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a model would receive: the first prompt of each kind, counts, tokens and costs."""
-    from experiment.models.costs.prices import price_of
+    from experiment.models.api.prices import price_of
     from experiment.models.engine import Previews
     from experiment.models.engines import open_engine
     from experiment.models.planning import kinds_of, request_json
@@ -200,7 +200,7 @@ def store_of_people(study: Study) -> Iterator[Store | None]:
 
 def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
     """Print previews, as JSON or as text."""
-    from experiment.models.costs.prices import format_usd
+    from experiment.models.costs import format_usd
 
     if as_json:
         print_json(shown)
@@ -406,7 +406,7 @@ def run(study: Path, **options: Any) -> None:
     """
     from experiment.checking import load_study
     from experiment.integrity.build_provenance import require_current_items
-    from experiment.models.costs.prices import parse_usd
+    from experiment.models.costs import parse_usd
     from experiment.models.runs import CommandLimits
     from experiment.summaries.plain_english import asked_in_english
 
@@ -585,16 +585,20 @@ def _run_all(
 
 def give_back(study: Study) -> None:
     """Count requests without an answer as not billed, and print the amount."""
-    from experiment.cli.study_store import opened_study, store_place, this_user
-    from experiment.models.costs.budget import spending
-    from experiment.models.costs.prices import format_usd
+    from experiment.cli.study_store import note_action, opened_study
+    from experiment.models.costs import format_usd
+    from experiment.models.journal import count_as_not_billed, spending
     from experiment.models.runs import budget_of
-    from experiment.models.runs.status import count_as_not_billed
+    from experiment.models.runs.status import dead_runs
 
     with opened_study(study.folder) as opened:
-        amount = count_as_not_billed(opened.store, study.id, store_place(study), actor=this_user())
         with opened.store.read() as connection:
-            spent = spending(connection, study.id)
+            dead = dead_runs(connection, study.id)
+        amount = opened.store.write(lambda connection: count_as_not_billed(connection, study, dead)).result()
+        if amount:
+            note_action(opened.store, study.id, "counted as not billed", {"usd": amount})
+        with opened.store.read() as connection:
+            spent = spending(connection, study)
     if not amount:
         click.echo("Nothing is set aside for requests that were never answered.")
     else:
@@ -610,7 +614,7 @@ SHOWN_ERRORS = 20
 
 def print_outcome(outcome: RunOutcome) -> None:
     """Print the outcome of one model's run."""
-    from experiment.models.costs.prices import format_usd
+    from experiment.models.costs import format_usd
     from experiment.models.runs.status import describe_read_from_reply, describe_unanswerable, describe_unread
 
     named = ", ".join(f"{n} {status}" for status, n in sorted(outcome.unanswered.items()))
@@ -645,7 +649,7 @@ def print_outcome(outcome: RunOutcome) -> None:
         click.echo(f"  {outcome.handed_over} submitted; run the same command to collect finished batches")
         click.echo("  " + outcome.batches.replace("\n", "\n  "))
     if outcome.cost_usd or outcome.cached:
-        cached = f"; {outcome.cached} answers came from the cache" if outcome.cached else ""
+        cached = f"; {outcome.cached} answers came from the call journal" if outcome.cached else ""
         click.echo(f"  cost {format_usd(outcome.cost_usd)}{cached}")
     if outcome.dearest > 1:
         click.echo(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -194,9 +194,9 @@ def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
     from experiment.cli.study_store import store_place
-    from experiment.models.costs.budget import Budget, Payer, SpendingLimits
-    from experiment.models.costs.prices import price_of
+    from experiment.models.api.prices import price_of
     from experiment.models.engines import open_engine
+    from experiment.models.journal import calls_of
     from experiment.models.judges.judging import first_judged, judge_again
     from experiment.models.leases import leased
     from experiment.models.runs import budget_of
@@ -211,17 +211,13 @@ def _judge(
             click.echo(f"{message.content}\n{'─' * 100}", err=True)
         return judge_again(study, store, None, judge, settings, reader=reader)
     price = price_of(settings)
-    payer = Payer(study.id, f"judge-{secrets.token_hex(6)}", judge)
-    budget = Budget(store, payer, SpendingLimits(budget_of(study)))
-    engine = open_engine(settings)
-    try:
-        with leased(store_place(study), study.id, f"judge {judge}"):
-            return judge_again(
-                study, store, engine, judge, settings, reader=reader, price=price, budget=budget
-            )
-    finally:
-        engine.close()
-        budget.close()
+    run_id, name = f"judge-{secrets.token_hex(6)}", f"judge {judge}"
+    with (
+        closing(open_engine(settings)) as engine,
+        leased(store_place(study), study.id, name),
+        calls_of(study, store, price, run_id=run_id, reader=name, budget=budget_of(study)) as calls,
+    ):
+        return judge_again(study, store, engine, judge, settings, reader=reader, calls=calls, run_id=run_id)
 
 
 def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:

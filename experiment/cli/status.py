@@ -48,7 +48,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     """Return a study's sessions by reader and state, its models' runs, and its costs, as JSON."""
     from experiment.cli.status_counts import readers_of
     from experiment.models.api.batch import known_batches
-    from experiment.models.costs.budget import spending
+    from experiment.models.journal import spending
     from experiment.models.runs import budget_of, runs_of
     from experiment.models.runs.context_overflow import ended_of
     from experiment.models.runs.status import dead_runs
@@ -57,7 +57,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     with store.read() as connection:
         readers = readers_of(connection, study.id)
         runs = runs_of(connection, study.id)
-        spent = spending(connection, study.id, dead_runs(connection, study.id))
+        spent = spending(connection, study, dead_runs(connection, study.id))
         ended = ended_of(connection, study.id)
         counted_only = {kind: number_of(connection, study.id, kind) for kind in (DECLINED, UNDECIDED)}
     budget = budget_of(study)
@@ -103,7 +103,7 @@ def _states(reader: Mapping[str, Any]) -> str:
 
 def _print(summary: Mapping[str, Any]) -> None:
     from experiment.cli.progress import line
-    from experiment.models.costs.prices import format_usd
+    from experiment.models.costs import format_usd
     from experiment.models.runs import RunStatus
     from experiment.models.runs.status import SILENT_S, describe_unread
     from stimuli.audit.findings import counted

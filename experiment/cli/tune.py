@@ -84,7 +84,7 @@ def tune(
     study or an option is not valid.
     """
     from experiment.checking import load_study
-    from experiment.models.costs.prices import parse_usd
+    from experiment.models.costs import parse_usd
     from experiment.models.runs.limits import Deadline, Stop, interruptible
     from experiment.papers.inside.tuning import trainings
 
@@ -174,7 +174,7 @@ def _at_provider(
 ) -> Outcome:
     """Write a job's files; create and follow the job if requested."""
     from experiment.cli.study_store import own_store
-    from experiment.models.costs.prices import format_usd
+    from experiment.models.costs import format_usd
     from experiment.papers.inside.tuning import api
     from experiment.papers.inside.tuning.record import Outcome, held
 
@@ -234,7 +234,7 @@ def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
 
 def _print(outcome: Outcome) -> None:
     """Print the outcome of one training run."""
-    from experiment.models.costs.prices import format_usd
+    from experiment.models.costs import format_usd
 
     if outcome.state == "finished":
         was = "was trained before" if outcome.was_finished else "trained"

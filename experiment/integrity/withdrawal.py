@@ -24,7 +24,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, NullPool, create_engine, delete, event, func, or_, select
 from sqlalchemy.exc import DBAPIError
 
-from experiment.models.api.reply_cache import forget_replies
+from experiment.models import journal
+from experiment.models.api.batch import forget_answers
 from experiment.store import Store
 from experiment.store.assignment import INVITED, NETWORK, TYPED
 from experiment.store.backups import (
@@ -349,7 +350,11 @@ def scrub(store: Store, study: str, folder: Path, *, backups: Iterable[Path] = (
         ours = marks_in(connection)
     keys = {key for keys_due in due.values() for key in keys_due}
     done = Scrubbed(state_rows=erase_states(folder, keys))
-    done.replies, unread = forget_replies(folder, keys)
+    done.replies, unread = forget_answers(folder, keys), []
+    try:
+        done.replies += journal.forget(folder, keys)
+    except UserError as fault:
+        unread = [str(fault)]
     rewritten = rewrite(store.address)
     done.left += [*unread, *rewritten.left]
     done.left += [f"{backup_folder}: backups that cannot be reached now" for backup_folder in unreachable]

@@ -22,7 +22,8 @@ from experiment.checking.resource_estimates import size_of
 from experiment.checking.settings import model_settings, papers_prompt
 from experiment.languages import wording_language
 from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
-from experiment.models.costs.prices import Price, format_usd, price_of
+from experiment.models.api.prices import price_of
+from experiment.models.costs import Price, format_usd
 from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import (
     longest_prompt,

@@ -2,9 +2,9 @@
 
 ``python tests/benchmarks/bench_api.py [--at-once 50 200 1000] [--peers DIR] [--rounds 3]``. A scripted server answers
 after 200 ms in a process of its own; each client runs in a process of its own, in turn. wrods keeps its window, counts and
-label bounds, and writes trial, call and score of each reply to SQLite before it counts (``synchronous=FULL``); the others
-keep their answers in memory, Inspect in its log. lm-evaluation-harness and Inspect are installed into environments that
-are thrown away, or found in ``DIR/lmeval`` and ``DIR/inspect``.
+label bounds, writes intent and raw reply of each call to the journal, and then trial, call and score to SQLite before it counts
+(all with ``synchronous=FULL``); the others keep their answers in memory, Inspect in its log. lm-evaluation-harness and Inspect
+are installed into environments that are thrown away, or found in ``DIR/lmeval`` and ``DIR/inspect``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import sys
 import tempfile
 import venv
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,10 +61,12 @@ def scripted_server(*arguments: str) -> Iterator[tuple[str, dict[str, Any]]]:
         met.update(json.loads(rest))
 
 
-def environments(folder: Path | None, made_in: Path) -> dict[str, str]:
-    """Return the Python of each peer: found, or made anew."""
+def environments(folder: Path | None, made_in: Path, wanted: Collection[str]) -> dict[str, str]:
+    """Return the Python of each wanted peer: found, or made anew."""
     pythons = {"wrods": sys.executable, "wrods-memory": sys.executable, "bare": sys.executable}
     for name, needs in REQUIREMENTS.items():
+        if name not in wanted:
+            continue
         place = (folder or made_in) / name.replace("-", "")
         if not (place / "bin" / "python").exists():
             venv.create(place, with_pip=True)
@@ -96,8 +98,9 @@ def wrods(
 ) -> dict[str, Any]:
     """Our own engine, its places open from the start, one durable write a reply in groups."""
     from experiment.models import Message, ModelSettings, Request
-    from experiment.models.api import ApiEngine
+    from experiment.models.api.engine import ApiEngine
     from experiment.models.api.limiter import Limiter
+    from experiment.models.journal import Journal, JournaledRun, ModelCalls
 
     options = {"base_url": url, "concurrency": at_once, **({} if seconds is None else {"timeout": seconds})}
     engine = ApiEngine(ModelSettings("openai:m", options), limiter=Limiter(start=at_once, cap=at_once))
@@ -120,7 +123,12 @@ def wrods(
 
     with tempfile.TemporaryDirectory() as folder:
         records = _Records(Path(folder)) if stored else None
+        journal = Journal(Path(folder)) if stored else None
+        if journal is not None:
+            engine.calls = ModelCalls(run=JournaledRun.begin(journal, "bench", "r", "m"))
         found = api_peers.timed(lambda: work(records))
+        if journal is not None:
+            journal.close()
         if records is not None:
             records.check()
     return {**found, "tries": engine.describe()["failed_tries"]}
@@ -222,7 +230,7 @@ def main() -> None:
     print("| at once | client | requests | requests/s (range) | of 5 x at once/s | CPU-s per 1000 |")
     print("| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as made_in:
-        pythons = environments(given.peers, Path(made_in))
+        pythons = environments(given.peers, Path(made_in), given.only)
         for at_once in given.at_once:
             found: dict[str, list[dict[str, Any]]] = {name: [] for name in given.only}
             with scripted_server("--latency", "0.2") as (url, _):

@@ -11,21 +11,22 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from experiment.models.api.formats import PATHS, ApiFormat, Dialect, parse_request_options
-from experiment.models.api.responses import Usage, read_json, read_usage
+from experiment.models.api.responses import read_json, read_usage
 from experiment.models.api.retrying import RunStopped, judge_failure, judge_status, parsed, whole_characters
 from experiment.models.api.transport import Provider
+from experiment.models.costs import Usage
 from experiment.models.engine import Reply, Request
 from experiment.models.servers import ApiServer, server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
-from stimuli.files import replace_file
+from stimuli.files import overwrite, replace_file
 
 FOLDER = "batches"
 GONE = "gone"
@@ -185,11 +186,22 @@ class NoBatch(RunStopped):
     """The server does not know a batch, or has no batch API."""
 
 
+Settle = Callable[[Batch, Sequence[Mapping[str, Any]] | None], None]
+"""Called with a batch that has ended and its lines of results, none if it was never made; None if its provider lost it."""
+
+
 class _Batches(Provider):
     """Client of the batch API for one model."""
 
-    def __init__(self, settings: ModelSettings, dialect: Dialect | None = None) -> None:
+    def __init__(
+        self,
+        settings: ModelSettings,
+        dialect: Dialect | None = None,
+        *,
+        settle: Settle = lambda batch, lines: None,
+    ) -> None:
         super().__init__(settings.options)
+        self.settle = settle
         self.options = parse_request_options(settings)
         self.ledger = Ledger(settings, self.server)
         self.state = self.ledger.state
@@ -225,6 +237,7 @@ class _Batches(Provider):
                 if token in lost:
                     _update(lost.pop(token), remote)
             for batch in lost.values():
+                self.settle(batch, ())
                 self.state.batches.remove(batch)
                 self.ledger.keys_file(batch).unlink(missing_ok=True)
         try:
@@ -234,6 +247,7 @@ class _Batches(Provider):
                 except NoBatch:
                     if not gives_up:
                         raise
+                    self.settle(batch, None)
                     batch.status, batch.is_collected = GONE, True
                     self.ledger.keys_file(batch).unlink(missing_ok=True)
         finally:
@@ -256,6 +270,7 @@ class _Batches(Provider):
             )
             answer_lines += [{"custom_id": key, "response": None, "error": {"message": why}} for key in left]
             self.ledger.keep_answers(batch, answer_lines)
+            self.settle(batch, answer_lines)
             batch.is_collected = True
             self.ledger.save()
             self.ledger.keys_file(batch).unlink(missing_ok=True)
@@ -298,9 +313,14 @@ def submit(
     reader: str = "",
     run_id: str = "",
     most: Callable[[Request], float] = lambda request: 0.0,
+    begin: Callable[[Batch, Mapping[str, float]], None] = lambda batch, most: None,
+    settle: Settle = lambda batch, lines: None,
 ) -> BatchState:
-    """Submit all requests that are in no open or uncollected batch; ``most`` is the most that one can cost in US dollars."""
-    api = _Batches(settings, dialect)
+    """Submit all requests that are in no open or uncollected batch.
+
+    ``most`` is the most that one can cost in US dollars; ``begin`` receives these by work key before a batch is created.
+    """
+    api = _Batches(settings, dialect, settle=settle)
     if api.options.whole_labels:
         raise UserError(
             "label_scoring: whole takes several calls a request, and a batch gives one",
@@ -309,13 +329,14 @@ def submit(
     api.look()
     pending = {key for batch in api.state.batches if not batch.is_collected for key in api.ledger.keys(batch)}
     lines: list[bytes] = []
-    keys: list[str] = []
-    size, cost = 0, 0.0
+    costs: dict[str, float] = {}
+    size = 0
 
     def hand_over() -> None:
-        batch = Batch(secrets.token_hex(16), len(keys), submitted_at=moment())
-        batch.reader, batch.run_id, batch.most_usd = reader, run_id, cost
-        api.hand_over(lines, batch, keys)
+        batch = Batch(secrets.token_hex(16), len(costs), submitted_at=moment())
+        batch.reader, batch.run_id, batch.most_usd = reader, run_id, sum(costs.values())
+        begin(batch, costs)
+        api.hand_over(lines, batch, list(costs))
 
     for request in requests:
         if request.work_key in pending:
@@ -327,14 +348,13 @@ def submit(
             "body": api.form.body(request)[1],
         }
         line = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        if keys and (len(keys) >= MOST_REQUESTS or size + len(line) + 1 > MOST_BYTES):
+        if costs and (len(costs) >= MOST_REQUESTS or size + len(line) + 1 > MOST_BYTES):
             hand_over()
-            lines, keys, size, cost = [], [], 0, 0.0
+            lines, costs, size = [], {}, 0
         lines.append(line)
-        keys.append(request.work_key)
+        costs[request.work_key] = most(request)
         size += len(line) + 1
-        cost += most(request)
-    if keys:
+    if costs:
         hand_over()
     return api.state
 
@@ -346,9 +366,11 @@ def state(settings: ModelSettings) -> BatchState:
     return api.state
 
 
-def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
+def cancel(
+    settings: ModelSettings, *, reader: str = "", settle: Settle = lambda batch, lines: None
+) -> BatchState:
     """Cancel all batches that are still running (of one reader); mark those that the server no longer knows as gone."""
-    api = _Batches(settings)
+    api = _Batches(settings, settle=settle)
     api.look(gives_up=True)
     for batch in api.state.open:
         if reader in ("", batch.reader) or not batch.reader:
@@ -357,9 +379,9 @@ def cancel(settings: ModelSettings, *, reader: str = "") -> BatchState:
     return api.state
 
 
-def fetch(settings: ModelSettings) -> None:
+def fetch(settings: ModelSettings, settle: Settle) -> None:
     """Update this model's batches, and fetch the answers of those that have ended."""
-    _Batches(settings).fetch()
+    _Batches(settings, settle=settle).fetch()
 
 
 def ledger_of(settings: ModelSettings) -> Ledger:
@@ -367,17 +389,30 @@ def ledger_of(settings: ModelSettings) -> Ledger:
     return Ledger(settings, server_of(settings.options))
 
 
-def owed(ledger: Ledger, cost_of: Callable[[Usage], float]) -> dict[str, float]:
-    """Return US dollars of answers that no trial has taken by their batch's token; estimated if the server counted no tokens."""
-    owed_usd = {}
-    for batch in (batch for batch in ledger.state.batches if batch.is_collected):
-        total = 0.0
-        for line in filter(is_answered, ledger.answers(batch)):
-            usage = _usage(line["response"])
-            is_counted = usage.prompt is not None and usage.completion is not None
-            total += cost_of(usage) if is_counted else batch.most_usd / max(1, batch.requests)
-        owed_usd[batch.token] = total
-    return owed_usd
+def costs_of(
+    lines: Iterable[Mapping[str, Any]], cost_of: Callable[[Usage], float]
+) -> dict[str, float | None]:
+    """Return the cost in US dollars of each answer by its work key; None if the server counted no tokens."""
+    costs: dict[str, float | None] = {}
+    for line in filter(is_answered, lines):
+        usage = _usage(line["response"])
+        is_counted = usage.prompt is not None and usage.completion is not None
+        costs[str(line.get("custom_id"))] = cost_of(usage) if is_counted else None
+    return costs
+
+
+def forget_answers(folder: Path, work_keys: Collection[str]) -> int:
+    """Erase the answers to trials, and to calls made before them, that wait in a study's folder; return their number."""
+    count = 0
+    for file in sorted((folder / FOLDER).glob("*.answers")):
+        lines = file.read_text("utf-8").splitlines()
+        works = [str(json.loads(line).get("custom_id")).partition(":")[0] for line in lines]
+        retained = [line for line, work in zip(lines, works, strict=True) if work not in work_keys]
+        if len(retained) == len(lines):
+            continue
+        count += len(lines) - len(retained)
+        overwrite(file, "\n".join(retained))
+    return count
 
 
 def collect(
@@ -385,14 +420,15 @@ def collect(
     requests: Iterable[Request],
     *,
     dialect: Dialect | None = None,
-    settle: Callable[[], None] = lambda: None,
+    stored: Callable[[], None] = lambda: None,
+    settle: Settle = lambda batch, lines: None,
 ) -> Iterator[Reply]:
     """Yield a reply to each given request in a batch that has ended; a request without an answer gets an error.
 
-    Answers are removed after all replies of their batch were taken and ``settle`` returned, so an interrupted command collects
+    Answers are removed after all replies of their batch were taken and ``stored`` returned, so an interrupted command collects
     them again.
     """
-    api = _Batches(settings, dialect)
+    api = _Batches(settings, dialect, settle=settle)
     api.fetch()
     awaited = {request.work_key: request for request in requests}
     for batch in api.state.batches:
@@ -405,7 +441,7 @@ def collect(
             taken += 1
             yield _reply(line, request, api.form, api.key)
         if taken:
-            settle()
+            stored()
             api.ledger.keep_answers(batch, remaining)
 
 

@@ -1,7 +1,4 @@
-"""The API engine: sends many requests at once to any OpenAI-compatible server and returns a reply to each.
-
-A cache that cannot be used is reported once; after that it is neither read nor written.
-"""
+"""The API engine: sends many requests at once to any OpenAI-compatible server and returns a reply to each."""
 
 from __future__ import annotations
 
@@ -11,19 +8,18 @@ import importlib.metadata
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import cast
 
 from experiment.models.api.formats import ApiFormat, Dialect, parse_request_options
 from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
-from experiment.models.api.probe import Billing, Capabilities, Questions, probe
-from experiment.models.api.reply_cache import ReplyCache
+from experiment.models.api.probe import Capabilities, Questions, probe
 from experiment.models.api.responses import without_bytes
-from experiment.models.api.sending import GRACE_S, Allow, Sending, SendingOptions, Status
+from experiment.models.api.sending import GRACE_S, Sending, SendingOptions, Status
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Follow, Reply, Request
+from experiment.models.journal import ModelCalls
 from experiment.models.pictures import drawn_with
 from experiment.models.servers import find_key, server_of
 from experiment.models.settings import ModelSettings
@@ -51,16 +47,12 @@ class ApiEngine:
         if self.concurrency < 1:
             raise UserError(f"concurrency is {self.concurrency}; at least one request must run at a time")
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
-        self.price: Callable[[Reply], float | None] | None = None  # fills ``cost_usd`` of replies
-        # awaited before a request is sent, and again after a try that may be billed; False or RunStopped ends the run
-        self.allow: Allow | None = None
-        # called with requests that were refused, which are not billed
-        self.release: Callable[[Request], None] | None = None
+        # its calls, those of :meth:`probe` and tiny test requests to a server that fails among them
+        self.calls = ModelCalls()
         self.has_answered = (
             False  # whether this model has answered before, for example in the study's stored trials
         )
-        # pays for :meth:`probe` and for tiny test requests to a server that fails
-        self.billing: Billing | None = None
+        self.of_no_trial_usd = 0.0  # cost of probes and test requests
         is_openai, is_azure = self.server.is_openai, self.server.is_azure
         self._key = find_key(options, is_openai=is_openai, is_azure=is_azure) if settings.sends else None
         start = min(int(cast(int, options.get("concurrency_start", START))), self.concurrency)
@@ -74,8 +66,6 @@ class ApiEngine:
         self._capabilities: Capabilities | None = None
         self._sending: Sending | None = None
         self._closed = threading.Event()
-        is_cached = bool(options.get("cache", settings.folder.is_absolute())) and not self.timing
-        self.cache = ReplyCache(settings.folder if is_cached else None, self._about)
         self._resolved: set[str] = set()
         self._failures: dict[str, int] = {}
         self._sent = 0
@@ -103,7 +93,6 @@ class ApiEngine:
             "timeout_s": self.timeout,
             "requests_sent": self._sent,
             "failed_tries": dict(self._failures),
-            "cache": self.cache.describe(),
             "openai": importlib.metadata.version("openai"),
             **({"pictures": drawn_with()} if self.request_options.pictures else {}),
         }
@@ -125,7 +114,11 @@ class ApiEngine:
 
     async def _probe(self) -> Capabilities:
         async with self._transport() as transport:
-            return await probe(Questions(transport, self._format, self.billing, self._pace))
+            questions = Questions(transport, self._format, self.calls, self._pace)
+            try:
+                return await probe(questions)
+            finally:
+                self.of_no_trial_usd += questions.cost_usd
 
     def _transport(self) -> Transport:
         return Transport(self.server, self._key, self.settings.name, self.timeout)
@@ -144,7 +137,6 @@ class ApiEngine:
         """Yield replies as they arrive; follow-up requests go first, and RunStopped is raised after all other replies."""
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
-        self.cache.open()
         replies: queue.Queue[object] = queue.Queue()
         begun = threading.Event()
         thread = threading.Thread(target=self._run, args=(replies, begun), name="wrods-api", daemon=True)
@@ -159,7 +151,6 @@ class ApiEngine:
             self._call("finish")
             thread.join(timeout=GRACE_S * 2)
             self._take_counts()
-            self.cache.close()
 
     def _exchange(
         self, source: Iterator[Request], follow: Follow | None, replies: queue.Queue[object]
@@ -168,33 +159,21 @@ class ApiEngine:
         most = 2 * self.concurrency + AHEAD
         outstanding = 0
         exhausted = False
-        cached: deque[Reply] = deque()
         arrived: deque[Reply] = deque()
-
-        def look_up(requests: Iterable[Request]) -> list[Request]:
-            missing = []
-            for request in requests:
-                hit = self.cache.find(request)
-                if hit is None:
-                    missing.append(request)
-                else:
-                    cached.append(hit)
-            return missing
-
         while True:
             batch: list[Request] = []
-            while not (exhausted or cached or outstanding + len(batch) >= most or self._closed.is_set()):
+            while not (exhausted or outstanding + len(batch) >= most or self._closed.is_set()):
                 request = next(source, None)
                 if request is None:
                     exhausted = True
                 else:
-                    batch += look_up((request,))
+                    batch.append(request)
                 if len(batch) >= AHEAD and (arrived or not replies.empty()):
                     break
             outstanding += len(batch)
             if batch:
                 self._call("add", batch)
-            if not cached and not arrived:
+            if not arrived:
                 if outstanding == 0 and (exhausted or self._closed.is_set()):
                     return
                 item = _next(replies)
@@ -204,35 +183,14 @@ class ApiEngine:
                     raise item
                 assert isinstance(item, list)
                 arrived.extend(item)
-            for _ in range(min(AHEAD, len(cached) + len(arrived))):
-                if arrived:
-                    outstanding -= 1
-                reply = self._finished(arrived.popleft() if arrived else cached.popleft())
-                if follow is not None:
-                    after = look_up(follow(reply))
-                    outstanding += len(after)
-                    if after:
-                        self._call("add", after, front=True)
+            for _ in range(min(AHEAD, len(arrived))):
+                reply = arrived.popleft()
+                outstanding -= 1
+                after = [] if follow is None else list(follow(reply))
+                outstanding += len(after)
+                if after:
+                    self._call("add", after, front=True)
                 yield reply
-
-    def _finished(self, reply: Reply) -> Reply:
-        """Return a reply with its cost, after caching it."""
-        if reply.from_cache:
-            return replace(reply, cost_usd=0.0)
-        if self.price is not None and reply.prompt_tokens is not None:
-            reply = replace(reply, cost_usd=self.price(reply))
-        self.cache.keep(reply)
-        return reply
-
-    def _about(self) -> dict[str, object]:
-        return {
-            "engine": "openai",
-            "base_url": self.base_url.rstrip("/"),
-            "api_version": self.server.api_version,
-            "model": self.settings.name,
-            "wishes": self.request_options.describe(),
-            "dialect": self.dialect.describe(),
-        }
 
     def _run(self, replies: queue.Queue[object], begun: threading.Event) -> None:
         try:
@@ -245,12 +203,10 @@ class ApiEngine:
 
     async def _send(self, replies: queue.Queue[object], begun: threading.Event) -> None:
         capabilities = self._capabilities
-        options = SendingOptions(
-            self.concurrency, self.allow, self.release, self.has_answered, capabilities is not None and capabilities.answered,
-            self._pace, self.timing,
-        )  # fmt: skip
+        was_probed = capabilities is not None and capabilities.answered
+        options = SendingOptions(self.concurrency, self.has_answered, was_probed, self._pace, self.timing)
         async with self._transport() as transport:
-            questions = Questions(transport, self._format, self.billing, 0.0)
+            questions = Questions(transport, self._format, self.calls, 0.0)
             self._sending = sending = Sending(questions, self._limiter, replies.put, options)
             if self._closed.is_set():
                 sending.end()
@@ -258,6 +214,7 @@ class ApiEngine:
             if self.timing:
                 await transport.connect()
             await sending.run()
+            self.of_no_trial_usd += questions.cost_usd
             if sending.stopped is not None:
                 replies.put(sending.stopped)
 
@@ -285,8 +242,8 @@ def _next(replies: queue.Queue[object]) -> object:
             return replies.get(timeout=0.5)
 
 
-def capabilities(settings: ModelSettings, billing: Billing | None = None) -> Capabilities:
-    """Return the capabilities of a model's endpoint, found with a few tiny requests that ``billing`` pays for."""
+def capabilities(settings: ModelSettings, calls: ModelCalls | None = None) -> Capabilities:
+    """Return the capabilities of a model's endpoint, found with a few tiny requests, which are recorded among its calls."""
     engine = ApiEngine(settings)
-    engine.billing = billing
+    engine.calls = calls or engine.calls
     return engine.probe()

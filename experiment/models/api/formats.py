@@ -15,7 +15,6 @@ from typing import Any, Literal, get_args
 from experiment.models.api import labels as scoring
 from experiment.models.api.labels import Standing, first_token_scores, label_given, standing
 from experiment.models.api.responses import (
-    Usage,
     divided,
     first_choice,
     joined,
@@ -32,6 +31,7 @@ from experiment.models.api.responses import (
     without_thought,
 )
 from experiment.models.api.retrying import NoAnswer, RunStopped, no_whole_labels
+from experiment.models.costs import Usage
 from experiment.models.engine import Message, RegionScore, Reply, Request
 from experiment.models.label_ends import disjoint_logprobs
 from experiment.models.servers import ApiServer
@@ -82,6 +82,12 @@ _OWN_FIELDS = frozenset(
 """Parameters that wrods sets itself, so that records and budgets are correct."""
 
 _TOP_LOGPROBS = (20, 5, 0)
+
+LONGEST_TEXT = 100_000
+LONGEST_TOKEN = 16
+"""Characters of a reply that are stored, and further ones for each token of its output limit: what a server writes beyond them is
+no answer.
+"""
 
 
 @dataclass(frozen=True)
@@ -358,6 +364,16 @@ class Content:
     refusal: object = None
     tokens: Sequence[scoring.ScoredToken] = ()
     prompt: Sequence[scoring.ScoredToken] = ()
+
+    def within(self, most: int) -> Content:
+        """Return the content with no text of more than ``most`` characters; a longer answer is cut off."""
+        refusal = str(self.refusal) if self.refusal else None
+        if max(len(text or "") for text in (self.answer, self.thought, refusal)) <= most:
+            return self
+        answer, thought = self.answer and self.answer[:most], self.thought and self.thought[:most]
+        return replace(
+            self, answer=answer, thought=thought, refusal=refusal and refusal[:most], finish="length"
+        )
 
 
 @dataclass(frozen=True)
@@ -657,6 +673,7 @@ class ApiFormat:
 
     def _reply(self, request: Request, payload: Mapping[str, Any], content: Content) -> Reply:
         """Build a reply from the content of any form."""
+        content = content.within(LONGEST_TEXT + LONGEST_TOKEN * self._limit(request))
         refusal = str(content.refusal) if content.refusal else None
         read = label_in_json(content.answer, request.labels)
         answer, is_stopped = up_to_stop(read if read is not None else content.answer, request.stop)

@@ -21,11 +21,11 @@ from copy import copy
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from statistics import fmean
-from typing import Any, Literal, Protocol, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from experiment.models.api.formats import STRUCTURES, ApiCall, ApiFormat, Structure
 from experiment.models.api.labels import LEAST_MASS
-from experiment.models.api.responses import Usage, read_json, read_usage
+from experiment.models.api.responses import output_limit, read_json, read_usage
 from experiment.models.api.retrying import (
     FIRST_TRIES,
     NoAnswer,
@@ -37,8 +37,10 @@ from experiment.models.api.retrying import (
     sent_elsewhere,
     unreached,
 )
-from experiment.models.api.transport import Transport
+from experiment.models.api.transport import Transport, encoded
+from experiment.models.costs import Usage
 from experiment.models.engine import Message, Reply, Request, Span
+from experiment.models.journal import LOST, REFUSED, ModelCalls
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
@@ -201,19 +203,7 @@ class Capabilities:
 
 MOST_REWORDED = 12
 
-NOTHING = Usage(prompt=0, completion=0)
-"""Status codes of refusals that a server may bill."""
-
 T = TypeVar("T")
-
-
-class Billing(Protocol):
-    """Pays for each call before it is sent (:class:`experiment.models.costs.budget.ProbeBilling`)."""
-
-    why: str | None
-
-    def take(self, read: int, written: int) -> bool: ...  # noqa: D102
-    def settle(self, usage: Usage | None) -> None: ...  # noqa: D102
 
 
 class ProbeUnanswered(Exception):
@@ -225,10 +215,11 @@ class RequestRefused(ProbeUnanswered):
 
 
 class Questions:
-    """Sends tiny requests one after another, and pays for them."""
+    """Sends tiny requests one after another, each within the limits of the run."""
 
-    def __init__(self, transport: Transport, form: ApiFormat, billing: Billing | None, pace: float) -> None:
-        self.transport, self.form, self.billing, self.pace = transport, form, billing, pace
+    def __init__(self, transport: Transport, form: ApiFormat, calls: ModelCalls, pace: float) -> None:
+        self.transport, self.form, self.calls, self.pace = transport, form, calls, pace
+        self.cost_usd = 0.0
         self.count = 0
         self.has_answered = False
 
@@ -263,7 +254,7 @@ class Questions:
         """Return why a tiny question in the run's own form gets no answer; None if it gets one, or money is missing."""
         text = probe_texts()["structure"]["user"]
         options = replace(self.form.options, label_only=False, whole_labels=False, thinking_tokens=0)
-        plain = Questions(self.transport, replace(self.form, options=options), self.billing, 0.0)
+        plain = Questions(self.transport, replace(self.form, options=options), self.calls, 0.0)
         plain.has_answered = True
         try:
             await plain.ask(
@@ -274,8 +265,10 @@ class Questions:
         except ProbeUnanswered as fault:
             return str(fault)
         except RunStopped:
-            if self.billing is None or self.billing.why is None:
+            if self.calls.full is None:
                 raise
+        finally:
+            self.cost_usd += plain.cost_usd
         return None
 
     async def _send(self, path: str, body: Any, form: ApiFormat | None, tries: int) -> Mapping[str, Any]:
@@ -305,14 +298,19 @@ class Questions:
             await asyncio.sleep(verdict.wait(failures, "probe") * self.pace)
 
     async def _try(self, path: str, sent: Mapping[str, Any]) -> Mapping[str, Any] | Retry:
-        billing, transport = self.billing, self.transport
-        if billing is not None:
-            self._pay(billing, sent)
+        transport, content = self.transport, encoded(sent)
+        call = await self.calls.begin("probe", (len(content), output_limit(sent)))
+        if call is None:
+            raise RunStopped(
+                f"there is no money left to find out what the model's server can give: {self.calls.full}",
+                mend="Raise models: budget in the study or the limit of this command, or write `probe: false` with the model: then "
+                "its server is not asked beforehand.",
+            )
+        text: str | None = None
         try:
-            response = await transport.post(path, sent)
+            response = await transport.post(path, content)
             if response.status >= 300:
-                if billing is not None:
-                    billing.settle(NOTHING)
+                await self.calls.ended(call, REFUSED)
                 if response.status < 400:
                     raise sent_elsewhere(response.status, response.headers, transport.base_url, path)
                 return judge_status(
@@ -322,30 +320,20 @@ class Questions:
                     secret=transport.key,
                     answered=self.has_answered,
                 )
-            payload = read_json(response.body)
+            text = response.body
+            payload = read_json(text)
         except RunStopped:
             raise
         except Exception as error:
             verdict = judge_failure(error, seconds=transport.timeout)
-            if billing is not None:
-                billing.settle(NOTHING if verdict.kind == "unreachable" else None)
+            if text is not None:
+                await self.calls.answered(call, text, Usage(), is_readable=False)
+            else:
+                await self.calls.ended(call, REFUSED if verdict.kind == "unreachable" else LOST)
             return verdict
-        if billing is not None:
-            billing.settle(read_usage(payload))
+        self.cost_usd += await self.calls.answered(call, text, read_usage(payload))
         self.has_answered = True
         return payload
-
-    @staticmethod
-    def _pay(billing: Billing, sent: Mapping[str, Any]) -> None:
-        """Set aside the most that a call can cost: one token per byte sent, and its output limit."""
-        limits = (sent.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
-        written = next(limit for limit in limits if limit is not None)
-        if not billing.take(len(json.dumps(sent, ensure_ascii=False).encode()), int(written)):
-            raise RunStopped(
-                f"there is no money left to find out what the model's server can give: {billing.why}",
-                mend="Raise models: budget in the study or the limit of this command, or write `probe: false` with the model: then "
-                "its server is not asked beforehand.",
-            )
 
 
 DRAWN_TOKENS = 12

@@ -4,42 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from experiment.models.api import labels as scoring
 from experiment.models.api.retrying import NoAnswer, parsed
+from experiment.models.costs import Usage, sum_of_counts
 from experiment.models.engine import Message, ReplyStatus
 
 MOST_TOKENS = 2**31 - 1
 """The largest valid token count; stores and servers accept no larger one."""
-
-
-_FIELDS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Token counts of one response."""
-
-    prompt: int | None = None  # all tokens read, and those of them from the provider's cache
-    cached: int | None = None
-    completion: int | None = None  # all tokens written, and those of them for reasoning
-    reasoning: int | None = None
-
-    def __add__(self, other: Usage) -> Usage:
-        pairs = zip(self.counts, other.counts, strict=True)
-        return Usage(*(_sum(count, another) for count, another in pairs))
-
-    @property
-    def counts(self) -> tuple[int | None, int | None, int | None, int | None]:
-        """The four counts, in order."""
-        return (self.prompt, self.cached, self.completion, self.reasoning)
-
-    @property
-    def of_reply(self) -> dict[str, Any]:
-        """The counts as the fields of a reply."""
-        return dict(zip(_FIELDS, self.counts, strict=True))
 
 
 def read_usage(payload: Mapping[str, Any]) -> Usage:
@@ -56,7 +30,9 @@ def read_usage(payload: Mapping[str, Any]) -> Usage:
         reasoning = _count(usage, "reasoning_tokens")
     cache_read = _count(usage, "cache_read_input_tokens")
     if cache_read is not None and cached is None:
-        prompt = _sum(_sum(prompt, cache_read), _count(usage, "cache_creation_input_tokens"))
+        prompt = sum_of_counts(
+            sum_of_counts(prompt, cache_read), _count(usage, "cache_creation_input_tokens")
+        )
         cached = cache_read
     total = _count(usage, "total_tokens")
     if completion is not None and reasoning and prompt is not None:
@@ -67,8 +43,10 @@ def read_usage(payload: Mapping[str, Any]) -> Usage:
     return Usage(prompt, cached, completion, reasoning)
 
 
-def _sum(left: int | None, other: int | None) -> int | None:
-    return other if left is None else left if other is None else left + other
+def output_limit(body: Mapping[str, Any]) -> int:
+    """Return the most tokens that a request lets the server write."""
+    limits = (body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens"))
+    return int(next(limit for limit in limits if limit is not None))
 
 
 def _count(usage: Mapping[str, Any], *names: str) -> int | None:

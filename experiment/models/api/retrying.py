@@ -32,7 +32,9 @@ LIMITED_TRIES = 100
 
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
-LONGEST_RETRY_AFTER_S = 600.0
+LONGEST_RETRY_AFTER_S = 3600.0
+"""Longest wait for a server that asks for one, after which it is asked again, even if it named a later time."""
+
 
 _LIMITING = (429, 529)
 _BROKEN = re.compile("[\0\ud800-\udfff]")
@@ -158,11 +160,7 @@ def judge_status(
     after = retry_after(headers)
     if after is None and status in _LIMITING:
         after = _wait_said(words)
-    if after is not None and after > LONGEST_RETRY_AFTER_S:
-        raise RunStopped(
-            f"the server asks to wait {after:.0f} s ({status}): {message}",
-            mend="Run the same command again after that time to resume.",
-        )
+    after = None if after is None else min(after, LONGEST_RETRY_AFTER_S)
     if status in _LIMITING:
         return Retry.rate_limit(after, status)
     if status in (404, 408, 409, 425) or status >= 500:

@@ -14,14 +14,14 @@ import heapq
 import itertools
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from experiment.models.api.formats import ApiCall, Conversation
 from experiment.models.api.limiter import Limiter
 from experiment.models.api.probe import Questions
-from experiment.models.api.responses import read_json
+from experiment.models.api.responses import output_limit, read_json, read_usage
 from experiment.models.api.retrying import (
     ALIKE_TRIES,
     FIRST_TRIES,
@@ -29,7 +29,6 @@ from experiment.models.api.retrying import (
     LIMITED_TRIES,
     TRIES,
     Answered,
-    NoAnswer,
     Retry,
     RunStopped,
     judge_failure,
@@ -40,16 +39,18 @@ from experiment.models.api.retrying import (
     without_marks,
     words_about_parameters,
 )  # fmt: skip
-from experiment.models.api.transport import can_be_streamed
+from experiment.models.api.transport import can_be_streamed, encoded
+from experiment.models.costs import Usage
 from experiment.models.engine import Reply, ReplyStatus, Request
+from experiment.models.journal import LOST, REFUSED, request_digest
 
 
 class InFlightRequest:
     """A request in flight."""
 
     __slots__ = (
-        "alike", "call", "failed_at", "fault", "has_answers", "is_owing", "limited", "lost", "request", "rounds", "talk", "tries",
-        "unsettled", "waits_for",
+        "alike", "call", "cost_usd", "failed_at", "fault", "limited", "lost", "may_be_billed", "request", "rounds", "talk",
+        "tries", "unsettled", "waits_for",
     )  # fmt: skip
 
     def __init__(self, request: Request, talk: Conversation) -> None:
@@ -58,7 +59,8 @@ class InFlightRequest:
         self.call: ApiCall | None = None
         self.tries = self.limited = self.lost = self.unsettled = self.alike = 0
         self.fault = self.waits_for = ""
-        self.is_owing = self.has_answers = False
+        self.cost_usd = 0.0  # of the calls that were answered
+        self.may_be_billed = False  # the last try, which brought no answer
         self.failed_at, self.rounds = 0.0, 0
 
     @property
@@ -72,16 +74,11 @@ class InFlightRequest:
         self.alike, self.fault = 0, ""
         self.rounds += 1
 
-    def owe(self) -> None:
-        """Record that the server may bill a try that brought no answer."""
-        self.unsettled += 1
-        self.is_owing = True
-
     def failed(self, reason: str, status: ReplyStatus, *, model: str, path: str) -> Reply:
         """Return the reply that reports why the request failed."""
         return Reply(
             self.request.work_key, None, status, error=reason, attempts=self.tries, requested_model=model, path=path,
-            unsettled_tries=self.unsettled,
+            unsettled_tries=self.unsettled, cost_usd=None if self.unsettled else self.cost_usd,
         )  # fmt: skip
 
 
@@ -119,6 +116,15 @@ MOST_ROUNDS = 3
 
 Doubtful = tuple[InFlightRequest, Retry]
 Ask = Callable[[], Awaitable[str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one call: its number in the journal, content, and times if it was timed."""
+
+    number: int
+    payload: Mapping[str, Any]
+    times: tuple[float | None, float | None]
 
 
 class UnattributedFailures:
@@ -186,17 +192,12 @@ LONGEST_LOST_WAIT_S = 15.0
 REST_S = 0.02
 """Pause before a timed request, long enough to notice that the server closed the connection, so that no timed request fails on it."""
 
-Allow = Callable[[Request], Awaitable[bool]]
-
 
 @dataclass(frozen=True)
 class SendingOptions:
     """Settings of one engine's sending window."""
 
     cap: int  # most requests of this engine in flight, whatever the limiter allows
-    # awaited before a request is sent, and again after a try that may be billed without an answer; False ends the run
-    allow: Allow | None = None
-    release: Callable[[Request], None] | None = None
     has_answered: bool = False
     was_probed: bool = False
     pace: float = 1.0  # share of each wait that is actually waited; tests use 0
@@ -213,7 +214,7 @@ class Sending:
         deliver: Callable[[list[Reply]], None],
         options: SendingOptions,
     ) -> None:
-        self._transport, self._form = questions.transport, questions.form
+        self._transport, self._form, self._calls = questions.transport, questions.form, questions.calls
         self._limiter, self._deliver, self._options = limiter, deliver, options
         self._pace = options.pace
         self._alike = IdenticalFailures(has_answered=options.has_answered, was_probed=options.was_probed)
@@ -366,17 +367,8 @@ class Sending:
         """Send one call of one request, and release its slot afterwards."""
         try:
             if isinstance(work, Request):
-                if self._options.allow is not None and not await self._options.allow(work):
-                    self.end()
-                    return
                 work = InFlightRequest(work, self._form.ask(work))
                 work.call = next(work.talk)
-            elif work.is_owing:
-                if self._options.allow is not None and not await self._options.allow(work.request):
-                    self._finish_one(self._failed(work, Retry.no(work.waits_for), "error"))
-                    self.end()
-                    return
-                work.is_owing = False
             outcome = await self._try(work)
         finally:
             self._limiter.leave()
@@ -388,56 +380,100 @@ class Sending:
             self._ready.appendleft(work)
 
     async def _try(self, request: InFlightRequest) -> Reply | Retry | None:
-        """Send the current call; return the reply, a decision about the failure, or None if another call follows."""
+        """Take the reply to the current call from the journal, or send it.
+
+        Returns the reply to the request, a decision about the failure, or None if another call follows.
+        """
         assert request.call is not None
+        body = self._timed(request.call.body()) if self._options.is_timed else request.call.body()
+        content = encoded(body)
+        asked = request.request
+        digest = request_digest(
+            *self._transport.place,
+            request.call.path,
+            asked.seed,
+            asked.replicate,
+            self._options.is_timed,
+            body=content,
+        )
+        stored = self._calls.find(digest)
+        number = 0 if stored is None else stored.number
+        try:
+            if stored is None:
+                found = await self._send(request, body, content, digest)
+                if not isinstance(found, Answer):
+                    return found
+                number, payload, times = found.number, found.payload, found.times
+                self._succeeded(body)
+            else:
+                payload, times = read_json(stored.body), stored.times
+            request.call = request.talk.send(payload)
+        except StopIteration as ended:
+            reply: Reply = ended.value
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            if number:
+                await self._calls.discard(number)
+            request.talk = self._form.ask(asked)
+            request.call, request.may_be_billed = next(request.talk), True
+            if isinstance(error, RunStopped):
+                raise
+            return judge_failure(error, seconds=self._transport.timeout)
+        else:
+            return None
+        if reply.resolved_model is not None:
+            self.resolved.add(reply.resolved_model)
+        took_ms, first_ms = times if request.tries <= 1 else (None, None)
+        return replace(
+            reply, attempts=max(1, request.tries), unsettled_tries=request.unsettled, cost_usd=request.cost_usd,
+            from_cache=request.tries == 0, latency_ms=took_ms, ttft_ms=first_ms,
+        )  # fmt: skip
+
+    async def _send(
+        self, request: InFlightRequest, body: dict[str, Any], content: bytes, digest: bytes
+    ) -> Answer | Reply | Retry | None:
+        """Send one call and record what becomes of it; return the answer, or else what :meth:`_try` returns."""
+        assert request.call is not None
+        tokens = self._calls.price.tokens_of_call(request.request, output_limit(body))
+        call = await self._calls.begin(request.request.work_key, tokens, digest)
+        if call is None:
+            self.end()
+            reason = Retry.no(request.waits_for)
+            return self._failed(request, reason, "error") if request.unsettled else None
         request.tries += 1
+        request.may_be_billed = False
         self.sent += 1
         self.retries += request.tries > 1
-        body = request.call.body()
         if self._options.is_timed:
-            body = self._timed(body)
             await asyncio.sleep(REST_S)
         sent_at, started = time.monotonic(), time.perf_counter()
+        text: str | None = None
         try:
-            response = await self._transport.post(request.call.path, body)
+            response = await self._transport.post(request.call.path, content)
+            took = (time.perf_counter() - started) * 1000
             self._reached, self._lost_since, self._lost_tries = True, None, 0
             if response.status >= 300:
+                await self._calls.ended(call, REFUSED)
                 return self._refused(request, body, response.status, response.body, response.headers, sent_at)
-            request.has_answers = True
-            payload = read_json(response.body)
-            took = (time.perf_counter() - started) * 1000
-            try:
-                request.call = request.talk.send(payload)
-            except StopIteration as ended:
-                reply: Reply = ended.value
-            else:
-                self._succeeded(body)
-                return None
-        except NoAnswer as error:
-            request.owe()
-            request.talk = self._form.ask(request.request)
-            request.call = next(request.talk)
-            return judge_failure(error, seconds=self._transport.timeout)
-        except RunStopped:
-            # a refusal is not billed
-            if not request.has_answers and self._options.release is not None:
-                self._options.release(request.request)
-            raise
-        except asyncio.CancelledError:
+            text = response.body
+            payload = read_json(text)
+        except (asyncio.CancelledError, RunStopped):
             raise
         except Exception as error:
             verdict = judge_failure(error, seconds=self._transport.timeout)
             self._reached = self._reached or verdict.kind != "unreachable"
-            if verdict.kind != "unreachable":
-                request.owe()
+            if text is not None:
+                await self._calls.answered(call, text, Usage(), is_readable=False)
+            else:
+                await self._calls.ended(call, REFUSED if verdict.kind == "unreachable" else LOST)
+            request.may_be_billed = verdict.kind != "unreachable"
+            request.unsettled += request.may_be_billed
             return verdict
-        self._succeeded(body)
-        if reply.resolved_model is not None:
-            self.resolved.add(reply.resolved_model)
-        if not (self._options.is_timed and request.tries == 1):
-            return replace(reply, attempts=request.tries, unsettled_tries=request.unsettled)
         first = None if response.first_at is None else (response.first_at - started) * 1000
-        return replace(reply, attempts=1, latency_ms=took, ttft_ms=first)
+        times = (took, first) if self._options.is_timed else (None, None)
+        request.cost_usd += await self._calls.answered(call, text, read_usage(payload), times=times)
+        return Answer(call.number, payload, times)
 
     def _timed(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the body with streaming on, so that the time to the first token can be measured."""
@@ -493,9 +529,14 @@ class Sending:
             if not self._wait_for_network(request, verdict):
                 return
         if not verdict.again or self._is_given_up(request, verdict):
-            is_own = verdict.kind == "no" and not request.is_owing
+            is_own = verdict.kind == "no" and not request.may_be_billed
             # a server that has answered before fails without billing
-            if verdict.again and verdict.kind == "transient" and not request.is_owing and self._has_answered:
+            if (
+                verdict.again
+                and verdict.kind == "transient"
+                and not request.may_be_billed
+                and self._has_answered
+            ):
                 is_own = self._answered_at > request.failed_at
                 if not is_own and request.rounds < MOST_ROUNDS:
                     if self._unattributed.add(request, verdict):

@@ -112,6 +112,12 @@ DRAFT_LIFE_S = 300.0
 
 _written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
+
+def encoded(body: Mapping[str, Any]) -> bytes:
+    """Return a request's JSON as it is sent."""
+    return _written(body).encode("utf-8", "surrogatepass")
+
+
 _OWN_HEADERS = frozenset(
     {"host", "content-length", "connection", "accept-encoding", "x-stainless-read-timeout", "x-stainless-retry-count"}
 )  # fmt: skip
@@ -169,6 +175,7 @@ class Transport:
 
     def __init__(self, server: ApiServer, key: str | None, model: str, timeout: float) -> None:
         self.key, self.timeout = key, timeout  # seconds of one try
+        self.place = (server.base_url, server.api_version)
         self._server, self._model = server, model
         self._client = _openai_client(server, key, drafts=True)
         self._drafts: dict[str, _Draft] = {}
@@ -234,10 +241,9 @@ class Transport:
             headers.popall("authorization", None)
         return _Draft(time.monotonic(), URL(url, encoded=True), headers, _proxy_of(url))
 
-    async def post(self, path: str, payload: Mapping[str, Any]) -> ServerResponse:
-        """Send JSON and return the whole response."""
+    async def post(self, path: str, content: bytes) -> ServerResponse:
+        """Send encoded JSON and return the whole response."""
         draft = await self._draft(path)
-        content = _written(payload).encode("utf-8", "surrogatepass")
         async with (
             asyncio.timeout(self.timeout),
             self._session.post(

@@ -94,7 +94,7 @@ def _open_local(settings: ModelSettings) -> Engine:
 
 
 def _open_api(settings: ModelSettings) -> Engine:
-    from experiment.models.api import ApiEngine
+    from experiment.models.api.engine import ApiEngine
 
     return ApiEngine(settings)
 

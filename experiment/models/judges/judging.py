@@ -9,10 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.models.api import ApiEngine
-from experiment.models.costs.budget import Budget, Payments, ProbeBilling
-from experiment.models.costs.prices import FREE, Price
 from experiment.models.engine import UNFINISHED, Engine, Message, Reply, Request
+from experiment.models.journal import ModelCalls
 from experiment.models.planning.session import request_json, request_key
 from experiment.models.prompts import Prompter
 from experiment.models.prompts.published import judge_prompt
@@ -88,8 +86,8 @@ def judge_again(
     settings: ModelSettings,
     *,
     reader: str | None = None,
-    price: Price = FREE,
-    budget: Budget | None = None,
+    calls: ModelCalls | None = None,
+    run_id: str | None = None,
 ) -> tuple[Rescored, int]:
     """Have a model judge the stored replies to choices, each once; return the changes and the number of replies.
 
@@ -104,28 +102,24 @@ def judge_again(
         return outcome, len(waiting)
     identity = engine.describe()["identity"]
     assert isinstance(identity, dict)
-    run_id = None if budget is None else budget.payer.run_id
-    paying = None if budget is None or price.is_free else Payments(price, budget)
-    upfront = paying
-    if paying is not None and isinstance(engine, ApiEngine):
-        engine.price, engine.allow = price.of, paying.allow
-        engine.billing = ProbeBilling(price, paying.budget)
-        upfront = None
+    calls = calls or ModelCalls()
+    keeps_journal = hasattr(engine, "calls")
+    if keeps_journal:
+        engine.calls = calls  # type: ignore[attr-defined]
     for start in range(0, len(waiting), AT_ONCE):
         requests_by_key = {}
         for response in waiting[start : start + AT_ONCE]:
             request = judge_request(study, judge, settings, response)
-            if upfront is not None and not upfront.take(request):
-                upfront.refuse()
+            if not keeps_journal and not calls.take(request):
                 break
             requests_by_key[request.work_key] = (response, request)
         for reply in engine.answer([request for _, request in requests_by_key.values()]):
             response, request = requests_by_key[reply.work_key]
-            cost = 0.0 if paying is None else paying.settle(reply)
-            row = _call(response, request, reply, identity) | {"run_id": run_id, "cost_usd": cost}
-            store.write(partial(_store_call, row=row, budget=budget)).result()
-            if paying is not None:
-                paying.forget(reply)
+            row = _call(response, request, reply, identity) | {
+                "run_id": run_id,
+                "cost_usd": calls.settle(reply),
+            }
+            store.write(partial(records.store_call, call=row)).result()
             if reply.status in UNFINISHED:
                 outcome.failed += 1
                 continue
@@ -137,9 +131,8 @@ def judge_again(
                 store,
                 [(response, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))],
             )
-        if paying is not None:
-            paying.end()
-            outcome.stopped = paying.full
+        calls.end()
+        outcome.stopped = calls.full
         if outcome.stopped is not None:
             break
     return outcome, len(waiting)
@@ -213,9 +206,3 @@ def _call(
         "temperature": request.temperature,
         "seed": request.seed,
     }
-
-
-def _store_call(connection: Connection, row: dict[str, Any], budget: Budget | None) -> None:
-    records.store_call(connection, row)
-    if budget is not None:
-        budget.spent(connection, row["cost_usd"] or 0.0)

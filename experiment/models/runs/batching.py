@@ -1,38 +1,33 @@
 """Batches: every run collects finished ones and skips pending requests; ``--batch`` submits what is missing.
 
-A submitted batch is billed whether or not it is collected, so the most that it can cost is reserved in the store until all of
-it was fetched. From then on, the cost of answers that no trial has taken (the plan changed, or the trial has another answer) is
-recorded.
+A submitted batch is billed whether or not it is collected: the most that each request can cost is in the journal before the
+batch is created, and its cost once it was fetched, whether a trial takes the answer or not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, update
+from sqlalchemy import update
 
-from experiment.models.api.batch import GONE, Batch, Ledger, is_answered
-from experiment.models.costs.budget import Payer, spending
-from experiment.models.costs.prices import Price, format_usd
+from experiment.models.api.batch import Batch, Ledger, costs_of, is_answered
+from experiment.models.costs import Price, format_usd
 from experiment.models.engine import UNFINISHED, Request
+from experiment.models.journal import JournaledRun, begin_batch, settle_batch, total_of
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.context_overflow import flagged
 from experiment.models.runs.recording import WORDS, Recording
 from experiment.models.runs.remaining_work import Blocks, Survey, waves
 from experiment.models.settings import ModelSettings
 from experiment.store import Store
-from experiment.store.database import lock_for_change
 from experiment.store.tables import reservations
 from stimuli.errors import UserError
 
 Say = Callable[[str], None]
-
-BATCH = "batch"
-"""State of money that is reserved for pending batches."""
 
 
 def batch_price(price: Price) -> Price:
@@ -48,11 +43,19 @@ def batch_price(price: Price) -> Price:
 
 
 class Batches:
-    """The batches of one model in one run, with their money."""
+    """The batches of one model (``who``: study, reader and run) in one run, with their money."""
 
-    def __init__(self, settings: ModelSettings, store: Store, price: Price, payer: Payer, say: Say) -> None:
+    def __init__(
+        self,
+        settings: ModelSettings,
+        store: Store,
+        price: Price,
+        journaled: JournaledRun | None,
+        who: tuple[str, str, str],
+        say: Say,
+    ) -> None:
         self._settings, self._store, self._price = settings, store, batch_price(price)
-        self._payer, self._study, self._reader = payer, payer.study, payer.reader
+        self._journaled, (self._study, self._reader, self._run_id) = journaled, who
         self._say = say
 
     @property
@@ -69,19 +72,17 @@ class Batches:
     def look(self, *, cancels: bool = False) -> None:
         """Fetch and record finished batches, whatever the study's current settings; cancel pending ones first if requested."""
         if not self.are_there:
-            self._balance()
             return
         from experiment.models.api import batch
 
         if cancels:
-            batch.cancel(self._settings, reader=self._reader)
+            batch.cancel(self._settings, reader=self._reader, settle=self._settle)
         if any(not batch.is_collected for batch in self._ledger.state.batches):
-            batch.fetch(self._settings)
+            batch.fetch(self._settings, self._settle)
         if cancels:
             self._decide(self._own())
             for pending in self._own():
                 self._say(f"{self._reader}: {pending}")
-        self._balance()
 
     def take(self, plan: Callable[[], Iterable[ModelSession]], recording: Recording, *, refuses: bool) -> int:
         """Store fetched answers in a plan's trials, report those that no trial takes, and return the number stored."""
@@ -104,7 +105,10 @@ class Batches:
         taken = 0
         failed: Counter[str] = Counter()
         for reply in batch.collect(
-            self._settings, [request for _, request in requests.values()], settle=lambda: recording.settle(0)
+            self._settings,
+            [request for _, request in requests.values()],
+            stored=lambda: recording.settle(0),
+            settle=self._settle,
         ):
             session, request = requests[reply.work_key]
             if reply.status in UNFINISHED:
@@ -119,11 +123,9 @@ class Batches:
                 request,
                 reply,
                 cost=highest_cost if known_cost is None else known_cost,
-                in_batch=True,
             )
             taken += 1
         recording.settle(0)
-        self._balance()
         for reason, count in failed.items():
             self._say(
                 f"{self._reader}: {count} requests of a batch brought no answer and are repeated: {reason}"
@@ -187,30 +189,28 @@ class Batches:
                 chosen,
                 dialect=dialect,
                 reader=self._reader,
-                run_id=self._payer.run_id,
+                run_id=self._run_id,
                 most=self._price.most,
+                begin=self._begin_batch,
+                settle=self._settle,
             )
         return len(chosen), str(state)
 
     def _affordable(self, wanted: list[Request], budget: float | None, limit: float | None) -> list[Request]:
-        """Reserve the most that requests can cost, and return those that the money covers."""
-
-        def take(connection: Connection) -> int:
-            lock_for_change(connection)
-            left = float("inf") if limit is None else limit
-            if budget is not None:
-                left = min(left, budget - spending(connection, self._study).total)
-            total, count = 0.0, 0
-            for request in wanted:
-                highest_cost = self._price.most(request)
-                if total + highest_cost > left:
-                    break
-                total, count = total + highest_cost, count + 1
-            if count and total:
-                self._payer.set_aside(connection, f"{BATCH}-{self._payer.run_id}", total, BATCH)
-            return count
-
-        count = self._store.write(take).result()
+        """Return the requests whose most the money covers."""
+        assert self._journaled is not None
+        left = float("inf") if limit is None else limit
+        if budget is not None:
+            left = min(
+                left,
+                budget - self._journaled.write(lambda connection, run: total_of(connection, self._study)),
+            )
+        count = 0
+        for request in wanted:
+            left -= self._price.most(request)
+            if left < 0:
+                break
+            count += 1
         if wanted and not count:
             raise UserError(
                 "the money that is left does not suffice for one request of a batch",
@@ -259,8 +259,8 @@ class Batches:
         if not strange:
             return
         names = ", ".join(batch.name for batch in strange)
-        costs = batch_costs(ledger, self._price)
-        cost = format_usd(sum(costs.get(batch.token, 0.0) for batch in strange))
+        costs = [costs_of(ledger.answers(batch), self._price.of_usage).values() for batch in strange]
+        cost = format_usd(sum(cost or 0.0 for of_batch in costs for cost in of_batch))
         fates = [
             f"{n_answered} answers, which cost {cost}" if n_answered else "",
             f"{n_pending} requests that are out" if n_pending else "",
@@ -286,49 +286,21 @@ class Batches:
             batch.is_decided = batch.is_decided or batch.token in tokens
         ledger.save()
 
-    def _balance(self) -> None:
-        """Record the cost of answers that no trial has, and return what batches did not use."""
-        if self._settings.kind != "openai" or not self._ledger.file.exists():
-            return
-        ledger = self._ledger
-        costs = batch_costs(ledger, self._price)
-        batches = self._own()
-        batch_names = {f"{BATCH}-{batch.run_id}" for batch in batches}
-        settled: dict[str, tuple[str, float]] = {}
-        for run_id in {batch.run_id for batch in batches}:
-            batches_of_run = [batch for batch in batches if batch.run_id == run_id]
-            lost = sum(batch.most_usd for batch in batches_of_run if batch.status == GONE)
-            if all(batch.is_collected for batch in batches_of_run):
-                settled[run_id] = ("lost" if lost else "closed", lost)
+    def _begin_batch(self, batch: Batch, most: Mapping[str, float]) -> None:
+        assert self._journaled is not None
+        begun = begin_batch(self._study, self._reader, batch.token, most)
+        self._journaled.write(lambda connection, run: begun(connection))
 
-        def write(connection: Connection) -> None:
-            for run_id, (state, amount) in settled.items():
-                connection.execute(
-                    update(reservations)
-                    .where(reservations.c.name == f"{BATCH}-{run_id}", reservations.c.study == self._study)
-                    .values(state=state, open_usd=amount)
-                )
-            # from a run that died before its batch was created, as its provider reports
-            connection.execute(
-                update(reservations)
-                .where(
-                    reservations.c.study == self._study,
-                    reservations.c.reader == self._reader,
-                    reservations.c.state == BATCH,
-                    reservations.c.name.not_in(batch_names),
-                )
-                .values(state="closed", open_usd=0.0)
-            )
-            for batch in batches:
-                if batch.token in costs:
-                    payer = replace(self._payer, run_id=batch.run_id)
-                    payer.book(connection, f"{BATCH}-{batch.token}", costs[batch.token])
-
-        self._store.write(write).result()
-
-
-def batch_costs(ledger: Ledger, price: Price) -> dict[str, float]:
-    """Return the cost in US dollars of answers that no trial has taken, by the token of their batch."""
-    from experiment.models.api import batch
-
-    return batch.owed(ledger, price.of_usage)
+    def _settle(self, batch: Batch, lines: Sequence[Mapping[str, Any]] | None) -> None:
+        """Record what a batch that has ended cost; the most that it can have cost if its provider does not know it any more."""
+        assert self._journaled is not None
+        costs = None if lines is None else costs_of(lines, self._price.of_usage)
+        settled = settle_batch(self._study, batch.reader or self._reader, batch.token, costs, batch.most_usd)
+        self._journaled.write(lambda connection, run: settled(connection))
+        # the sum that an earlier version had set aside for it
+        earlier = update(reservations).where(
+            reservations.c.study == self._study, reservations.c.name == f"batch-{batch.run_id}"
+        )
+        self._store.write(
+            lambda connection: connection.execute(earlier.values(state="closed", open_usd=0.0)).rowcount
+        ).result()

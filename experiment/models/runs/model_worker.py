@@ -8,16 +8,17 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from experiment.models.costs.budget import Payments, ProbeBilling
-from experiment.models.costs.prices import Price
+from experiment.models.api.retrying import RunStopped
+from experiment.models.costs import Price
 from experiment.models.engine import UNFINISHED, Engine, Reply, Request
+from experiment.models.journal import ModelCalls
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.context_overflow import flagged
 from experiment.models.runs.limits import Gate, Stop
-from experiment.models.runs.recording import Recording
+from experiment.models.runs.recording import Recording, ServedModel
 from experiment.models.runs.remaining_work import Blocks, Round, Survey, waves
 from experiment.models.settings import ModelSettings
 from stimuli.seeds import generator
@@ -48,16 +49,14 @@ class ModelWorker:
         self,
         model: PlannedModel,
         recording: Recording,
+        calls: ModelCalls,
         stop: Stop,
         *,
         most_trials: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.model, self.recording, self.stop = model, recording, stop
+        self.model, self.recording, self.calls, self.stop = model, recording, calls, stop
         self.reader, self.settings, self.found = model.reader, model.settings, model.found
-        self.budget = recording.budget
-        self.payments = Payments(model.price, self.budget, lambda: stop.is_asked, recording.patiently)
-        self.billing: ProbeBilling | None = None
         self.cost_usd, self.costed = (
             0.0,
             0,
@@ -65,6 +64,7 @@ class ModelWorker:
         self.trial_seconds: float | None = None  # seconds per trial of a local model in its last block
         self.asked_trials = 0
         self.waits: str | None = None  # the part of the run that it waits for
+        self.served: ServedModel | None = None  # checks which model a user's own server reports to be
         self.out: set[str] = set()  # work keys of requests that are pending in a batch and are not sent
         self.computed: Callable[[], None] = lambda: None  # called after each block of a local model
         self._most_trials, self._seed = most_trials, seed
@@ -77,7 +77,8 @@ class ModelWorker:
         self._pending = self._to_ask({})
         self._has_paused = True
         self._has_answers = False
-        self._allows = hasattr(model.engine, "allow")
+        self._fault: RunStopped | None = None
+        self._keeps_journal = hasattr(model.engine, "calls")
         self._equip()
 
     @property
@@ -88,16 +89,13 @@ class ModelWorker:
     @property
     def full(self) -> str | None:
         """Why no further trial is sent although some remain."""
-        return self._enough or self.payments.full
+        return self._enough or self.calls.full
 
     def _equip(self) -> None:
-        """Give price and budget to an engine that pays by itself."""
+        """Give the journal to an engine that records its calls by itself."""
         engine: Any = self.engine
-        if self._allows:
-            engine.price, engine.has_answered = self.model.price.of, self.found.stored > 0
-            if self.payments.is_needed:
-                engine.billing = self.billing = ProbeBilling(self.model.price, self.budget)
-                engine.allow, engine.release = self.payments.allow, self.payments.untake
+        if self._keeps_journal:
+            engine.calls, engine.has_answered = self.calls, self.found.stored > 0
 
     def replace_engine(self, engine: Engine) -> None:
         """Continue with the same model in a new engine."""
@@ -158,7 +156,6 @@ class ModelWorker:
             gate.leave(self.reader)
             self._pending.close()
             self.recording.settle(0)
-            self.recording.patiently(self.budget.rest)
 
     def _stream(self) -> Iterator[Request]:
         """Yield requests while they may be sent without waiting."""
@@ -280,8 +277,7 @@ class ModelWorker:
         if is_new and self._most_trials is not None and self.asked_trials >= self._most_trials:
             self._enough = f"{self._most_trials} trials were run (--max-trials)"
             return False
-        if not self._allows and not self.payments.take(request):
-            self.payments.refuse()
+        if not self._keeps_journal and not self.calls.take(request):
             return False
         self.asked_trials += is_new
         self._in_flight.add(session, request, place)
@@ -293,16 +289,18 @@ class ModelWorker:
             if self._streams:
                 for reply in self.engine.answer(requests, self._follow):  # type: ignore[arg-type]
                     self._keep(reply)
-                return
-            request_list = list(requests)
-            # a local engine keeps conversations that may continue in memory
-            leads_on = self._in_flight.lead_on
-            follow = self._follow if leads_on else None
-            for reply in self.engine.answer(request_list, follow):
-                self._keep(reply)
+            else:
+                request_list = list(requests)
+                # a local engine keeps conversations that may continue in memory
+                leads_on = self._in_flight.lead_on
+                follow = self._follow if leads_on else None
+                for reply in self.engine.answer(request_list, follow):
+                    self._keep(reply)
         finally:
             self._in_flight.clear()
-            self.payments.end()
+            self.calls.end()
+        if self._fault is not None:
+            raise self._fault
 
     def _follow(self, reply: Reply) -> list[Request]:
         if self.stop.is_asked or reply.work_key not in self._in_flight:
@@ -335,9 +333,20 @@ class ModelWorker:
         if self.settings.kind == "baseline":
             self.settings.choices.pop(reply.work_key, None)  # type: ignore[attr-defined]
             self.settings.answers.pop(reply.work_key, None)  # type: ignore[attr-defined]
-        cost = self.payments.settle(reply)
+        cost = self.calls.settle(reply)
+        if self.served is not None:
+            try:
+                self.served.require(reply.resolved_model)
+            except RunStopped as fault:
+                # no answer of another model is stored, or taken from the journal later; those of the right one still are
+                self.calls.discard_trial(reply.work_key)
+                if not reply.from_cache:
+                    self._fault = self._fault or fault
+                    self.engine.close()
+                    return
+                error = f"the reply that an earlier run received is not of this model: {fault.message}"
+                reply = replace(reply, text=None, status="error", error=error)
         self.recording.keep(session, request, reply, cost=cost)
-        self.payments.forget(reply)
         self._in_flight.came(place)
         self._advance()
         if reply.status not in UNFINISHED:

@@ -14,19 +14,20 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from experiment.models.api import Capabilities
+from experiment.models.api.prices import price_of
+from experiment.models.api.probe import Capabilities
 from experiment.models.api.retrying import RunStopped
-from experiment.models.costs.budget import (
-    Budget,
-    CommandLimit,
-    Payer,
-    SpendingLimits,
-    close_abandoned,
-    spending,
-)
-from experiment.models.costs.prices import format_usd, parse_usd, price_of
+from experiment.models.costs import format_usd, parse_usd
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
+from experiment.models.journal import (
+    CommandLimit,
+    Journal,
+    JournaledRun,
+    ModelCalls,
+    SpendingLimits,
+    spending,
+)
 from experiment.models.leases import leased
 from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
 from experiment.models.planning.prompt_preview import grows
@@ -147,15 +148,19 @@ class ModelRun:
         status.seconds_left = outcome.left / status.per_second if status.per_second else None
         engine_status = self.engine.status() if callable(getattr(self.engine, "status", None)) else None
         status.engine = None if engine_status is None else str(engine_status)
-        status.waits = self.recording.waits_for or getattr(engine_status, "why", None) or worker.waits
+        status.waits = (
+            self.recording.waits_for
+            or worker.calls.waits_for
+            or getattr(engine_status, "why", None)
+            or worker.waits
+        )
         return status
 
     def count_questions(self) -> None:
         """Add the cost of the engine's probes since the last call."""
-        billing = self.worker.billing
-        if billing is not None:
-            self.outcome.cost_usd += billing.cost_usd
-            billing.cost_usd = 0.0
+        self.outcome.cost_usd += getattr(self.engine, "of_no_trial_usd", 0.0)
+        if hasattr(self.engine, "of_no_trial_usd"):
+            self.engine.of_no_trial_usd = 0.0
 
     def summary(self) -> dict[str, Any]:
         """Return the final entry of the run's record."""
@@ -206,6 +211,7 @@ class CommandRun:
             None if self.limits.cost is None else CommandLimit(self.limits.cost),
             None if self.limits.tokens is None else CommandLimit(self.limits.tokens),
         )
+        self._journal: Journal | None = None
         self._clock = Deadline(self.limits.minutes)
         self._table = RunStatusTable(store, study.id, options.version)
         self._gate = Gate(())
@@ -241,11 +247,12 @@ class CommandRun:
         price = price_of(settings)
         engine = options.opener(settings)
         stack.callback(engine.close)
-        if (cache := getattr(engine, "cache", None)) is not None:
-            cache.say = lambda line: self._say(f"{reader}: {line}")
         plan = sessions_of(study, reader, settings, engine, store, options.version)
-        payer = Payer(study.id, new_run_id(), reader)
-        batches = Batches(settings, store, price, payer, self._say)
+        run_id = new_run_id()
+        journaled = (
+            self._journaled(stack, run_id, reader) if settings.kind == "openai" or not price.is_free else None
+        )
+        batches = Batches(settings, store, price, journaled, (study.id, reader, run_id), self._say)
         batches.look(cancels=options.cancels)
         if options.asks_again:
             store.write(lambda connection: ask_again(connection, study.id, reader)).result()
@@ -256,7 +263,7 @@ class CommandRun:
                 mend="Give the block a choose, recover or answer step.",
             )
         outcome = RunOutcome(
-            reader, settings.use, payer.run_id, surveyed.sessions, surveyed.planned, surveyed.stored
+            reader, settings.use, run_id, surveyed.sessions, surveyed.planned, surveyed.stored
         )
         outcome.given_up = surveyed.given_up
         outcome.too_long = [
@@ -273,25 +280,35 @@ class CommandRun:
         )
         first = list(islice(plan(), 64))
         outcome.other_sessions = self._settle_changes(reader, surveyed, answerer, first)
-        if options.lease_at is not None:
-            outcome.lost_usd = close_abandoned(store, study.id, reader)
-        budget = Budget(store, payer, self._spending)
-        states = self._state_writer(payer.run_id, first[0], surveyed.left)
-        recording = Recording(store, outcome, answerer, budget, self.stop, states)
-        recording.served = self._served(reader, engine, recording)
+        outcome.lost_usd = 0.0 if journaled is None else journaled.lost_usd
+        states = self._state_writer(run_id, first[0], surveyed.left)
+        recording = Recording(store, outcome, answerer, self.stop, states)
         stack.callback(recording.close)
-        stack.callback(budget.close)
+        calls = ModelCalls(price, self._spending, journaled, lambda: self.stop.is_asked)
+        stack.callback(calls.end)
         # timed sessions are separate from those in batches
         refuses = options.if_changed == "stop" and not options.cancels
         if not is_timed and batches.take(plan, recording, refuses=refuses):
             surveyed = survey(plan(), store)
         model = PlannedModel(reader, settings, engine, plan, surveyed, price)
-        worker = ModelWorker(model, recording, self.stop, most_trials=self.limits.trials, seed=study.seed)
+        worker = ModelWorker(
+            model, recording, calls, self.stop, most_trials=self.limits.trials, seed=study.seed
+        )
+        worker.served = self._served(reader, engine, recording)
         worker.out = set() if is_timed else batches.leave_out(plan, surveyed, recording)
         run = ModelRun(worker, outcome, recording, batches, RunStatus(reader))
         worker.computed = lambda: self._computed(run)
         recording.finish(surveyed.unfinished)
         return run
+
+    def _journaled(self, stack: ExitStack, run_id: str, reader: str) -> JournaledRun:
+        """Return a run in the study's journal, which is opened for the first."""
+        if self._journal is None:
+            self._journal = Journal(self.study.folder)
+            stack.callback(self._journal.close)
+            with self.store.read() as connection:
+                self._spending = self._spending.without_spent_elsewhere(connection, self.study, self._journal)
+        return JournaledRun.begin(self._journal, self.study.id, run_id, reader)
 
     def _state_writer(self, run_id: str, session: ModelSession, left: int) -> Any:
         """Return the writer of hidden states, if the study stores them; ``left`` is the most trials to come."""
@@ -392,11 +409,10 @@ class CommandRun:
             capabilities_found = run.engine.probe()
         finally:
             run.count_questions()
-            run.recording.patiently(run.worker.budget.rest)
         if not isinstance(capabilities_found, Capabilities):
             return
-        if run.recording.served is not None:
-            run.recording.served.require(capabilities_found.resolved_model)
+        if run.worker.served is not None:
+            run.worker.served.require(capabilities_found.resolved_model)
         is_forced = self.study.get("models", "context") == "teacher_forced"
         if is_forced and (gaps := capabilities_found.gaps(["likelihoods"])):
             raise RunStopped(
@@ -441,7 +457,10 @@ class CommandRun:
             dialect = getattr(run.engine, "dialect", None)
             try:
                 run.outcome.handed_over, run.outcome.batches = run.batches.hand_over(
-                    islice(wanted, self.limits.trials), dialect, budget=self.budget, limit=self.limits.cost
+                    islice(wanted, self.limits.trials),
+                    dialect,
+                    budget=self._spending.budget,
+                    limit=self.limits.cost,
                 )
             except UserError as fault:
                 run.fault = fault
@@ -494,7 +513,7 @@ class CommandRun:
         if limits.tokens is not None and tokens > limits.tokens.left:
             return f"{block} takes about {tokens:.0f} tokens, more than --max-tokens leaves"
         if self.budget is not None and cost > 0:
-            spent = runs[0].recording.read(lambda connection: spending(connection, self.study.id))
+            spent = runs[0].recording.read(lambda connection: spending(connection, self.study))
             if cost > self.budget - spent.spent - spent.unknown:
                 return (
                     f"{block} costs about {format_usd(cost)}, more than the budget leaves; raise models: budget in the study, or "
@@ -573,7 +592,8 @@ class CommandRun:
             if not outcome.interrupted and not why.endswith("(--max-trials)"):
                 outcome.stopped = why or None
         outcome.blocks = describe_blocks(worker.found, outcome.left + outcome.given_up)
-        outcome.unanswered_usd, outcome.dearest = worker.budget.lost, worker.payments.dearest
+        worker.calls.end()
+        outcome.unanswered_usd, outcome.dearest = worker.calls.unanswered_usd, worker.calls.dearest
         outcome.engine = worker.describe()
         run.status.state = (
             "failed" if run.fault is not None else "interrupted" if outcome.interrupted

@@ -16,7 +16,6 @@ from sqlalchemy.exc import DBAPIError
 
 from experiment.models.api.labels import mark_of
 from experiment.models.api.retrying import RunStopped
-from experiment.models.costs.budget import Budget
 from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.planning import ModelSession, request_json, request_key
 from experiment.models.planning.session import UNSCRAMBLE, is_restored
@@ -80,12 +79,10 @@ class Recording:
         store: Store,
         outcome: RunOutcome,
         answerer: Answerer,
-        budget: Budget,
         stop: Stop,
         states: StateWriter | None = None,
     ) -> None:
-        self.store, self.outcome, self.budget = store, outcome, budget
-        self.served: ServedModel | None = None  # checks which model a user's own server reports to be
+        self.store, self.outcome = store, outcome
         self.unanswered = UnansweredTrials(outcome)
         self.waits_for: str | None = None  # why the database accepts no writes
         self._answerer, self._stop, self._states = answerer, stop, states
@@ -104,21 +101,11 @@ class Recording:
         """Set the number of missing trials of a session, so that its end is checked only with the last of them."""
         self._left[session_id] = left
 
-    def keep(
-        self,
-        session: ModelSession,
-        request: Request,
-        reply: Reply,
-        *,
-        cost: float | None,
-        in_batch: bool = False,
-    ) -> None:
+    def keep(self, session: ModelSession, request: Request, reply: Reply, *, cost: float | None) -> None:
         """Store one reply and its cost in US dollars (None if unknown)."""
-        if self.served is not None and not reply.from_cache:
-            self.served.require(reply.resolved_model)
         self._count(session, request, reply, cost)
         without_states = replace(reply, states=()) if reply.states else reply
-        operation = self._operation(session, request, without_states, cost=cost, in_batch=in_batch)
+        operation = self._operation(session, request, without_states, cost=cost)
         if self._states is None:
             self._submit(operation, session.session_id)
         else:
@@ -238,7 +225,7 @@ class Recording:
         outcome.statuses, outcome.tokens = dict(self._statuses), dict(self._tokens)
 
     def _operation(
-        self, session: ModelSession, request: Request, reply: Reply, *, cost: float | None, in_batch: bool
+        self, session: ModelSession, request: Request, reply: Reply, *, cost: float | None
     ) -> Operation:
         identity = self._answerer.identity
         key, _, before = reply.work_key.partition(":")
@@ -281,8 +268,7 @@ class Recording:
             is_last = left <= 0
         planned = len(session)
         about = {"model": dict(identity), "settings": session.manner.to_json(), **self._answerer.about}
-        budget, kind = self.budget, self._answerer.kind
-        reader, run_id = self.outcome.reader, self.outcome.run_id
+        kind, reader, run_id = self._answerer.kind, self.outcome.reader, self.outcome.run_id
         runs = count()
 
         def write(connection: Connection) -> records.Stored | None:
@@ -308,8 +294,6 @@ class Recording:
                 context_overflow.flag(connection, session.session_id, int(trial["trial_index"]), fault)
             if is_last:
                 context_overflow.close(connection, session.session_id, planned)
-            if not in_batch:
-                budget.spent(connection, cost or 0.0)
             return stored
 
         return write

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,9 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, func, insert, select, update
 
 from experiment.models.api.probe import UNTRIED
-from experiment.models.costs.budget import close_abandoned, release
 from experiment.models.engine import ANSWERS, UNFINISHED
-from experiment.models.leases import leased
 from experiment.models.runs.remaining_work import Survey
 from experiment.store import Store, records
 from experiment.store.tables import TRIAL_KEY, calls, runs, scores, trials
@@ -260,7 +257,7 @@ class RunOutcome:
     cost_usd: float = 0.0  # cost of this run's calls
     # largest ratio of a reply's cost to the most that its request's length and `max_tokens` allow
     dearest: float = 1.0
-    cached: int = 0  # replies from the cache
+    cached: int = 0  # replies from the journal
     lost_usd: float = 0.0  # reservations of an earlier run that was killed: they may have been spent
     unanswered_usd: float = 0.0  # possible cost of this run's tries without an answer
     handed_over: int = 0  # requests submitted as batches
@@ -412,22 +409,3 @@ def dead_runs(connection: Connection, study: str) -> dict[str, str]:
     return {
         str(row["run_id"]): str(row["reader"]) for row in rows if row["ended_at"] is None and not row["alive"]
     }
-
-
-def count_as_not_billed(store: Store, study: str, target: Path | str, *, actor: str) -> float:
-    """Return money reserved for requests without an answer, and record who did so; reservations of active runs stay."""
-    with store.read() as connection:
-        readers = set(dead_runs(connection, study).values())
-    for reader in sorted(readers):
-        # an active run of the model has already done this
-        with suppress(UserError), leased(target, study, reader):
-            close_abandoned(store, study, reader)
-
-    def give_back(connection: Connection) -> float:
-        amount = release(connection, study)
-        if amount:
-            detail = {"usd": amount}
-            records.add_audit(connection, actor, "counted as not billed", study=study, detail=detail)
-        return amount
-
-    return store.write(give_back).result()

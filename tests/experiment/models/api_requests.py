@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from experiment.models import Message, ModelSettings, Request
-from experiment.models.api import ApiEngine
+from experiment.models.api.engine import ApiEngine
 from experiment.models.api.limiter import Limiter
 from tests.scripted_openai import ScriptedOpenAI
 

@@ -23,7 +23,8 @@ from experiment.models.api.labels import (
     score_of_end,
     score_regions,
 )
-from experiment.models.api.responses import Usage, read_usage
+from experiment.models.api.responses import read_usage
+from experiment.models.costs import Usage
 from experiment.parsing.replies import parse_label
 from tests.experiment.models.api_requests import api_engine, choice
 from tests.scripted_openai import ScriptedOpenAI

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import json
 from pathlib import Path
@@ -18,9 +17,8 @@ from experiment.checking import load_study
 from experiment.cli import main
 from experiment.models import Message, Request
 from experiment.models.api import batch
-from experiment.models.api.reply_cache import cache_key
+from experiment.models.api.prices import price_of
 from experiment.models.api.retrying import RunStopped
-from experiment.models.costs.prices import price_of
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, api_settings, choice
@@ -77,20 +75,6 @@ def test_the_probe_says_whether_a_word_is_read(server):
     assert blind.pictures is False and any("did not read the word" in one for one in blind.remarks)
     assert blind.gaps(["pictures"])
     assert api_engine(server).probe().pictures is None
-
-
-def test_what_is_remembered_is_told_apart_by_pixels_and_older_keys_stay():
-    keys = {cache_key({}, looking(text=text)) for text in ("one", "two", "one")}
-    assert len(keys) == 2
-    text = Request("k", (Message("user", "Q"),), ("A", "B"), 8, 0.0, 1)
-    before = {
-        "also_text": False, "labels": ["A", "B"], "max_tokens": 8, "messages": [{"content": "Q", "role": "user"}],
-        "regions": [], "replicate": 1, "seed": 1, "states": [], "stop": [], "temperature": 0.0, "top_k": None, "top_p": 1.0,
-    }  # fmt: skip
-    said = json.dumps(
-        {"schema": 1, "reading": 2, "about": {}, "request": before}, sort_keys=True, separators=(",", ":")
-    )
-    assert cache_key({}, text) == hashlib.sha256(said.encode()).hexdigest()
 
 
 def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server):

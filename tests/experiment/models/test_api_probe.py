@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models import Message
-from experiment.models.api import NEEDS, capabilities
+from experiment.models.api.engine import capabilities
 from experiment.models.api.formats import ApiFormat, Dialect, RequestOptions
+from experiment.models.api.probe import NEEDS
 from experiment.models.api.retrying import RunStopped
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, api_settings, choice, choices

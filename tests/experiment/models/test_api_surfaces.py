@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from experiment.models import Message
-from experiment.models.api import ApiEngine
+from experiment.models.api.engine import ApiEngine
 from experiment.models.api.formats import STRUCTURES, THOUGHT_ROOM
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import Span

@@ -1,56 +1,21 @@
-"""Prices that are known or asked for, and budgets that hold across runs."""
+"""Prices that are known or asked for, and limits of one command."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models import Message, ModelSettings, Reply, Request
-from experiment.models.costs.budget import (
-    Budget,
-    CommandLimit,
-    Payer,
-    SpendingLimits,
-    close_abandoned,
-    release,
-    spending,
-)
-from experiment.models.costs.prices import format_usd, parse_usd, price_of
+from experiment.models.api.prices import price_of
+from experiment.models.costs import format_usd, parse_usd
+from experiment.models.journal import CommandLimit
 from experiment.models.runs.batching import batch_price
-from experiment.store import Store, open_store, records
 from stimuli.errors import UserError
-
-PLAN = {
-    "study": "tiny", "version": 1, "design_hash": "d", "list_id": 1, "label_map": {}, "prompt_variant": 1,
-    "replicate": 1, "context": "independent", "screens": [],
-}  # fmt: skip
-
-
-@pytest.fixture
-def store(tmp_path: Path):
-    with open_store(tmp_path) as opened:
-        opened.write(
-            lambda connection: records.create_session(
-                connection, PLAN, reader_kind="model", reader="m", session_id="s"
-            )
-        ).result()
-        yield opened
 
 
 def settings(name: str, **options: object) -> ModelSettings:
     return ModelSettings(f"openai:{name}", options)
-
-
-def budget_for(store: Store, run_id: str, reader: str, usd: float) -> Budget:
-    return Budget(store, Payer("tiny", run_id, reader), SpendingLimits(usd))
-
-
-def now(store: Store):
-    with store.read() as connection:
-        return spending(connection, "tiny")
 
 
 def test_a_listed_model_and_its_dated_snapshot_have_one_price_with_its_date():
@@ -113,19 +78,6 @@ def test_no_reply_costs_more_than_its_request_can(text, cached, written):
         "k", "", "answered", prompt_tokens=read, cached_tokens=min(cached, read), completion_tokens=written
     )
     assert price.of(reply) <= price.most(request) + 1e-12
-
-
-def test_what_a_killed_run_held_is_unknown_and_comes_back_where_it_was_not_billed(store):
-    killed = budget_for(store, "killed", "m", 1.0)
-    alive = budget_for(store, "alive", "other", 1.0)
-    assert killed.take(0.4) and alive.take(0.1)
-    with store.read() as connection:
-        told = spending(connection, "tiny", {"killed"})
-    assert told.unknown >= 0.4 and told.set_aside == pytest.approx(now(store).set_aside - told.unknown)
-    close_abandoned(store, "tiny", "m")
-    assert store.write(lambda connection: release(connection, "tiny")).result() == pytest.approx(told.unknown)
-    assert now(store).unknown == 0 and now(store).set_aside == pytest.approx(told.set_aside)
-    assert budget_for(store, "again", "m", 1.0).take(0.7)
 
 
 @pytest.mark.parametrize(

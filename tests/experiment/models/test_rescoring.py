@@ -11,9 +11,9 @@ import pytest
 
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings, Reply, Request
-from experiment.models.costs.budget import Budget, Payer, SpendingLimits, spending
-from experiment.models.costs.prices import Price
+from experiment.models.costs import Price
 from experiment.models.engine import Follow
+from experiment.models.journal import calls_of, spending
 from experiment.models.judges.judging import judge_again
 from experiment.models.planning import ModelSession, People, plan_sessions, request_json
 from experiment.procedure import plan_session, trials_of
@@ -203,13 +203,12 @@ def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, s
     judge, settings = Scripted("A"), ModelSettings("openai:j", {}, study.folder)
     price = Price(1.0, 1.0, 1.0, 1.0, "test")
     one = 4e-4
-    budget = Budget(store, Payer(study.id, "judge-1", "j"), SpendingLimits(3.5 * one))
-    outcome, waiting = judge_again(study, store, judge, "j", settings, price=price, budget=budget)
-    budget.close()
+    with calls_of(study, store, price, run_id="judge-1", reader="j", budget=3.5 * one) as of_judge:
+        outcome, waiting = judge_again(study, store, judge, "j", settings, calls=of_judge, run_id="judge-1")
     assert waiting == 8 and 0 < len(judge.asked) < 8 and outcome.stopped == "the study's budget is reached"
     with store.read() as connection:
         costs = [call["cost_usd"] for call in queries.all_calls(connection) if call["purpose"] == "judge"]
-        spent = spending(connection, study.id)
+        spent = spending(connection, study)
     assert len(costs) == len(judge.asked) and sum(costs) == pytest.approx(spent.total), (
         "a reply that counts no tokens may have cost all that was set aside"
     )

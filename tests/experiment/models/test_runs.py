@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from experiment.checking import load_study
-from experiment.models.api import ApiEngine
+from experiment.models.api.engine import ApiEngine
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.engines import BaselineEngine
 from experiment.models.leases import LEASE_FILES, leased

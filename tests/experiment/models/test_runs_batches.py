@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from experiment.checking import load_study
-from experiment.models.costs.budget import Spending, spending
+from experiment.models.journal import Spending, spending
 from experiment.store import open_store
 from experiment.store.tables import calls, trials
 from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, with_models
@@ -37,7 +37,7 @@ def told(study: Path, *more: str) -> dict[str, Any]:
 
 def money(study: Path) -> Spending:
     with open_store(study) as store, store.read() as connection:
-        return spending(connection, load_study(study).id)
+        return spending(connection, load_study(study))
 
 
 def of_batches(server: ScriptedOpenAI) -> float:

@@ -14,7 +14,7 @@ from experiment.checking import load_study
 from experiment.cli.study_store import store_of
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
-from experiment.models.api import ApiEngine
+from experiment.models.api.engine import ApiEngine
 from experiment.models.planning import People, first_prompts, plan_sessions
 from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, stored, with_models
 from tests.scripted_openai import ScriptedOpenAI

@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import select
 
 from experiment.checking import load_study
-from experiment.models.api import ApiEngine
+from experiment.models.api.engine import ApiEngine
 from experiment.models.api.retrying import RunStopped, judge_status, words_about_parameters
-from experiment.models.costs.budget import Spending, spending
+from experiment.models.journal import Spending, spending
 from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
@@ -29,7 +29,7 @@ def probed(name: str, server: ScriptedOpenAI, more: str = PROBED) -> str:
 
 def money(study: Path) -> Spending:
     with open_store(study) as store, store.read() as connection:
-        return spending(connection, load_study(study).id)
+        return spending(connection, load_study(study))
 
 
 def bill(server: ScriptedOpenAI, price: float = 10) -> float:
@@ -69,14 +69,14 @@ def test_a_judge_is_paid_with_all_that_finding_out_about_its_server_costs(study,
 
 
 def test_no_server_is_probed_once_the_money_is_gone(study, server):
-    with_models(study, probed("one", server, "price: {input: 20, output: 20}"), budget="0.01 USD")
+    with_models(study, probed("one", server, "price: {input: 24, output: 24}"), budget="0.01 USD")
     result = invoke("run", study)
     assert result.exit_code == 1 and "no money left" in result.output and "budget" in result.output
-    assert not server.requests and 0 < bill(server, 20) <= 0.01
+    assert not server.requests and 0 < bill(server, 24) <= 0.01
     asked = len(server.probes)
     assert invoke("run", study).exit_code == 1
-    assert bill(server, 20) <= 0.01 and len(server.probes) <= asked + 1
-    assert money(study).spent == pytest.approx(bill(server, 20))
+    assert bill(server, 24) <= 0.01 and len(server.probes) <= asked + 1
+    assert money(study).spent == pytest.approx(bill(server, 24))
 
 
 def test_a_model_that_thinks_is_asked_for_one_answer_with_room_for_thoughts(study, server):

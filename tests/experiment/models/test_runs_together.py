@@ -14,9 +14,9 @@ import pytest
 from sqlalchemy import event, select
 
 from experiment.checking import load_study
-from experiment.models.costs.budget import spending
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
+from experiment.models.journal import spending
 from experiment.models.leases import leased
 from experiment.models.runs import CommandRun, RunOptions, orchestrator, version_of
 from experiment.models.settings import ModelSettings
@@ -95,7 +95,7 @@ def test_stored_trials_tell_what_the_rest_costs_and_the_record_what_was_spent(st
     )
     cost = json.loads(first.stdout)["models"][0]["cost_usd"] + ended["detail"]["cost_usd"]
     with open_store(study) as store, store.read() as connection:
-        assert spending(connection, load_study(study).id).total == pytest.approx(cost)
+        assert spending(connection, load_study(study)).total == pytest.approx(cost)
     assert begun["detail"]["price"]["input"] == 10 and begun["detail"]["budget_usd"] == 40
     assert {"processor", "cores", "memory", "gpus"} <= set(begun["detail"]["hardware"])
     assert begun["detail"]["versions"]["python"]
@@ -125,7 +125,7 @@ def test_a_budget_binds_two_commands_at_the_same_time(study, server):
     for running in runs:
         running.communicate(timeout=100)
     with open_store(study) as store, store.read() as connection:
-        spent = spending(connection, load_study(study).id)
+        spent = spending(connection, load_study(study))
     assert 0.015 <= spent.spent <= 0.03 + 1e-9
     assert spent.set_aside == pytest.approx(0) and spent.unknown == pytest.approx(0)
 

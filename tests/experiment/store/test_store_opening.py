@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Column, Connection, select, text
 
-from experiment.models.api.reply_cache import Cache
+from experiment.models.journal import Journal
 from experiment.store import StoreError, open_store
 from experiment.store import records as r
 from experiment.store.backups import back_up
@@ -50,7 +50,7 @@ def test_only_the_owner_can_read_the_answers_and_every_commit_is_flushed(tmp_pat
         )
 
 
-@pytest.mark.parametrize("opened", [open_store, lambda folder: Cache(folder / "study.db")])
+@pytest.mark.parametrize("opened", [open_store, Journal])
 def test_a_new_file_waits_for_the_program_that_is_making_it(tmp_path, opened):
     # a rollback journal, as a file has that another program has just made
     maker = sqlite3.connect(tmp_path / "study.db", isolation_level=None, check_same_thread=False)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,7 @@ from sqlalchemy import func, select, update
 from experiment.integrity import withdrawal as w
 from experiment.integrity.maintenance import MaintainedStudy, Maintenance
 from experiment.integrity.withdrawal import find_person
-from experiment.models.api.reply_cache import FILE, Cache
-from experiment.models.engine import Reply
+from experiment.models.journal import FILE, Journal, begin_run, intend
 from experiment.scoring.trial import Score
 from experiment.store import Store, chain, open_store
 from experiment.store import records as r
@@ -120,9 +121,15 @@ def keep_what_models_made(study: Path, key: str) -> None:
     batches.mkdir()
     np.save(run / "layer_00.npy", np.frombuffer(HERS.ljust(32).encode(), dtype=np.float16)[None])
     pd.DataFrame({"work_key": [key], "row": [0], "position": [0]}).to_parquet(run / "index.parquet")
-    cache = Cache(study / FILE)
-    cache.keep("request", Reply(work_key=key, status="answered", text=HERS))
-    cache.close()
+    with closing(Journal(study)) as journal:
+
+        def answered(connection: sqlite3.Connection) -> None:
+            run, _ = begin_run(connection, "positions", "run-1", "m")
+            call = intend(connection, run, f"{key}:judge", 0.5, HERS.encode())
+            connection.execute("INSERT INTO replies VALUES (?, ?)", (call, HERS))
+
+        journal.write(answered).result()
+    (study / "answers-cache.db").write_text(f"a reply that an earlier version kept: {HERS}", "utf-8")
     line = {"custom_id": key, "response": {"body": HERS}}
     (batches / "b1.answers").write_text(json.dumps(line), "utf-8")
 
@@ -139,7 +146,7 @@ def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_stud
             store.write(lambda c: erase_sessions(c, [ids["hers"]], actor="participant")).result()
             shutil.copytree(study, tmp_path / "killed")
     killed = tmp_path / "killed"
-    made = {"answers-cache.db", "b1.answers", "layer_00.npy"}
+    made = {FILE, "answers-cache.db", "b1.answers", "layer_00.npy"}
     assert {copy.name, "study.db-wal", *made} <= {*files_with(killed, HERS)}
     told: list[str] = []
     with open_store(killed) as store:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from experiment.checking import load_study
-from experiment.models.costs.budget import spending
+from experiment.models.journal import spending
 from experiment.papers.inside.tuning import api, trainings
 from experiment.papers.inside.tuning.api import check_chats
 from experiment.papers.inside.tuning.record import read_curve
@@ -74,7 +74,7 @@ def soon(monkeypatch) -> None:
 
 def spent(folder: Path) -> float:
     with open_store(folder) as store, store.read() as connection:
-        return spending(connection, "tunes").total
+        return spending(connection, load_study(folder)).total
 
 
 def test_without_submit_files_are_written_and_nothing_is_sent(study, server):

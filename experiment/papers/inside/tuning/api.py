@@ -22,8 +22,8 @@ from sqlalchemy import Connection
 
 from experiment.models.api.retrying import RunStopped
 from experiment.models.api.transport import Provider
-from experiment.models.costs.budget import Payer, spending
-from experiment.models.costs.prices import format_usd
+from experiment.models.costs import format_usd
+from experiment.models.journal import book, spending
 from experiment.models.runs import budget_of
 from experiment.models.runs.limits import Deadline, Stop
 from experiment.models.servers import server_of
@@ -254,7 +254,7 @@ def _set_aside(study: Study, training: Training, store: Store, token: str, most:
     def write(connection: Connection) -> float | None:
         lock_for_change(connection)
         _booked(connection, study, training, token, 0.0)  # where a command died behind booking it
-        left = None if budget is None else budget - spending(connection, study.id).total
+        left = None if budget is None else budget - spending(connection, study).total
         if left is None or most <= left:
             _booked(connection, study, training, token, most)
             return None
@@ -275,8 +275,7 @@ def _book(study: Study, training: Training, store: Store, token: str, cost: floa
 
 
 def _booked(connection: Connection, study: Study, training: Training, token: str, cost: float) -> None:
-    name = f"tuning-{token}"
-    Payer(study.id, name[:24], f"tuned:{training.name}").book(connection, name, cost)
+    book(connection, study.id, f"tuned:{training.name}", f"tuning-{token}", cost)
 
 
 def _keep_curve(training: Training, desk: _Desk, seen: Any) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.disk import gigabytes
-from experiment.models.costs.prices import format_usd
+from experiment.models.costs import format_usd
 from experiment.models.local.checkpoints import find_source
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.papers.inside.tuning.networks import Base, hours_of, look_at, size_of

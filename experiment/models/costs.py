@@ -1,41 +1,49 @@
-"""Prices of models' tokens: from the study, the user's config or a dated list, but never guessed.
-
-Models on the user's own machine or network cost nothing. A provider's model without a known price is refused until the user
-gives one, because no budget could be enforced.
-"""
+"""Token counts of calls, prices, and amounts of money."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from functools import cache
-from importlib import resources
 from typing import Any
 
-from experiment.configuration import config_file, read_config
-from experiment.models.api.formats import parse_request_options
-from experiment.models.api.responses import Usage
 from experiment.models.engine import Reply, Request
-from experiment.models.servers import server_of
-from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
-_SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$|-\d{4}$")
-_PARTS = ("input", "cached_input", "output")
 MESSAGE_TOKENS = 16
 """Most tokens that a chat template adds around one message."""
 
-FORM_TOKENS = 256
-"""Most tokens that a schema of the labels adds to the prompt."""
+_FIELDS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
-DEAR_PICTURES = 34
-"""Factor for gpt-4o-mini, which counts 2,833 tokens per picture and 5,667 per tile; others count 85 and 170 (OpenAI's images
-guide).
-"""
+
+@dataclass(frozen=True)
+class Usage:
+    """Token counts of one response."""
+
+    prompt: int | None = None  # all tokens read, and those of them from the provider's cache
+    cached: int | None = None
+    completion: int | None = None  # all tokens written, and those of them for reasoning
+    reasoning: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        pairs = zip(self.counts, other.counts, strict=True)
+        return Usage(*(sum_of_counts(count, another) for count, another in pairs))
+
+    @property
+    def counts(self) -> tuple[int | None, int | None, int | None, int | None]:
+        """The four counts, in order."""
+        return (self.prompt, self.cached, self.completion, self.reasoning)
+
+    @property
+    def of_reply(self) -> dict[str, Any]:
+        """The counts as the fields of a reply."""
+        return dict(zip(_FIELDS, self.counts, strict=True))
+
+
+def sum_of_counts(left: int | None, other: int | None) -> int | None:
+    """Return the sum of two counts, either of which may be unknown."""
+    return other if left is None else left if other is None else left + other
 
 
 @dataclass(frozen=True)
@@ -93,98 +101,18 @@ class Price:
         labels = sum(len(label.encode("utf-8")) + MESSAGE_TOKENS for label in request.labels)
         return prompt * (1 + len(request.labels)) + labels, written + len(request.labels)
 
+    def tokens_of_call(self, request: Request, written: int) -> tuple[int, int]:
+        """Return the most tokens that one call for a request can read and write, with the output limit that it gives."""
+        one = replace(self, calls_for_labels=False)
+        labels = (len(label.encode("utf-8")) + MESSAGE_TOKENS for label in request.labels or ())
+        return one.most_tokens(request)[0] + (max(labels, default=0) if self.calls_for_labels else 0), written
+
     def describe(self) -> dict[str, object]:
         """Return the price as JSON for the record of a run."""
         return asdict(self)
 
 
 FREE = Price(0.0, 0.0, 0.0, 1.0, "own machine")
-
-
-def price_of(settings: ModelSettings) -> Price:
-    """Return a model's price: ``price`` in the study, ``[prices]`` in config.toml, OpenAI's price list, or free."""
-    price = _known(settings)
-    if settings.kind != "openai":
-        return price
-    wishes = parse_request_options(settings)
-    return replace(
-        price,
-        room=wishes.room,
-        picture=DEAR_PICTURES if settings.name.startswith("gpt-4o-mini") else 1,
-        form=FORM_TOKENS if wishes.label_only else 0,
-        calls_for_labels=wishes.whole_labels,
-    )
-
-
-def _known(settings: ModelSettings) -> Price:
-    given = settings.options.get("price")
-    if given is not None:
-        return _given(given, f"the study's price of {settings.name}")
-    if settings.kind != "openai":
-        return FREE
-    configured = read_config().get("prices", {}).get(settings.name)
-    if configured is not None:
-        return _given(configured, f"[prices] in {config_file()}")
-    server = server_of(settings.options)
-    if server.is_openai:
-        listed = _listed(settings.name)
-        if listed is not None:
-            return listed
-    elif server.is_own:
-        return FREE
-    raise UserError(
-        f"no price is known for {settings.use}" + ("" if server.is_openai else f" at {server.base_url}"),
-        mend="Give one with the model in the study, such as `price: {input: 0.40, output: 1.60}` in US dollars for a "
-        "million tokens, or `price: free`.",
-    )
-
-
-def _given(given: object, place: str) -> Price:
-    """Return the price that the user wrote."""
-    if given == "free":
-        return Price(0.0, 0.0, 0.0, 1.0, place)
-    if not isinstance(given, Mapping) or not {"input", "output"} <= set(given):
-        raise UserError(
-            f"{place} is {given!r}, which is no price",
-            mend="Write `free`, or input and output (and cached_input, batch) in US dollars for a million tokens.",
-        )
-    parts: dict[str, Any] = {"cached_input": given["input"], "batch": 1.0, **given}
-    unknown = set(parts) - {*_PARTS, "batch"}
-    wrong = [name for name in (*_PARTS, "batch") if not _is_amount(parts[name])]
-    if unknown or wrong:
-        name = next(iter(unknown or wrong))
-        raise UserError(
-            f"{place} has {name} {given.get(name)!r}",
-            mend="A price has input, cached_input, output and batch, each a number of at least 0.",
-        )
-    return Price(
-        float(parts["input"]),
-        float(parts["cached_input"]),
-        float(parts["output"]),
-        float(parts["batch"]),
-        place,
-    )
-
-
-def _is_amount(value: object) -> bool:
-    return (
-        isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
-    )
-
-
-@cache
-def _list() -> dict[str, Any]:
-    return dict(json.loads(resources.files(__package__).joinpath("prices.json").read_text("utf-8")))
-
-
-def _listed(name: str) -> Price | None:
-    """Return the listed price of a model, or of the model behind a dated snapshot."""
-    listed = _list()
-    price = listed["models"].get(name) or listed["models"].get(_SNAPSHOT.sub("", name))
-    if price is None:
-        return None
-    source = f"price list of {listed['checked']} ({listed['source']})"
-    return Price(price["input"], price["cached_input"], price["output"], listed["batch"], source)
 
 
 _AMOUNT = re.compile(
