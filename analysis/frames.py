@@ -114,8 +114,8 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, remarks: list[str]) -> tup
     if is_copy.any():
         remarks = [
             *remarks,
-            f"Left out of the model: {int(is_copy.sum()):,} answers of models at temperature 0, or scored, that copy another to "
-            "the same prompt, in conditions that a prompt does not tell apart.",
+            f"The analysis does not include {int(is_copy.sum()):,} answers of models at temperature 0, or scored, that copy another "
+            "to the same prompt, in conditions that a prompt does not tell apart.",
         ]
         rows = _only(rows, ~is_copy)
     notes = [unseen(group, factor) for factor in factors for group in not_told_apart(rows, factor)]
@@ -162,18 +162,18 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
     n_invalid = int((~valid).sum())
     if n_invalid:
         remarks.append(
-            f"Left out of the model: {n_invalid:,} of {len(rows):,} trials, without a valid answer."
+            f"The analysis does not include {n_invalid:,} of {len(rows):,} trials, which have no valid answer."
         )
     timed = valid & (times > 0)
     untimed = int((valid & ~(times > 0)).sum())
     if untimed:
-        remarks.append(f"Left out of the model: {untimed:,} valid answers without a {measure.noun}.")
+        remarks.append(f"The analysis does not include {untimed:,} valid answers without a {measure.noun}.")
     if rule is not None and timed.any():
         is_kept = rule.keeps(rows[timed], measure.name).reindex(rows.index, fill_value=False)
         n_outside = int((timed & ~is_kept).sum())
         if n_outside:
             remarks.append(
-                f"Left out of the model: {n_outside:,} of {int(timed.sum()):,} times, {rule.said}."
+                f"The analysis does not include {n_outside:,} of {int(timed.sum()):,} times, {rule.said}."
             )
         elif not isinstance(rule, EveryTime):
             remarks.append(f"No time was {rule.said}.")
@@ -354,14 +354,14 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
         none = has_value & ~(rows[measure.name] > 0)
         if none.any():
             remarks.append(
-                f"Left out of the model: {int(none.sum()):,} of {int(has_value.sum()):,} trials with a {measure.noun} of 0, "
+                f"The analysis does not include {int(none.sum()):,} of {int(has_value.sum()):,} trials with a {measure.noun} of 0, "
                 "which has no logarithm."
             )
         has_value &= ~none
     n_missing = int(rows[measure.name].isna().sum())
     if n_missing and has_value.any():
         remarks.append(
-            f"Left out of the model: {n_missing:,} of {len(rows):,} trials without a {measure.noun}."
+            f"The analysis does not include {n_missing:,} of {len(rows):,} trials without a {measure.noun}."
         )
     rows = rows[has_value].copy()
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]

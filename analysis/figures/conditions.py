@@ -55,6 +55,8 @@ MOST_LEVELS = 12
 SIZE, HEAD = 8.4, 9.0
 """Points of letters; a page makes the figure a little narrower, and they must not fall below 7.5."""
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
+_READERS, _LABELS = 1.2, 1.8
+"""Inches for the names of readers at the left of contrasts, and for those of the contrasts of one reader."""
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
 _BLACK = "#1b1b1b"
 _OVER_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
@@ -107,6 +109,14 @@ class ConditionMeans:
         ranked = sorted(self.effects, key=lambda effect: effect.group not in {"", *people})
         chosen = ranked[: MOST_EFFECTS if self.is_beside else MOST_BELOW]
         return tuple(effect for effect in self.effects if effect in chosen)
+
+    @property
+    def has_one_reader(self) -> bool:
+        """Whether its contrasts are those of one reader, and more than two, so that each takes one line."""
+        labels = {effect.label for effect in self.drawn}
+        is_one = self.is_beside and len({effect.reader for effect in self.drawn}) == 1
+        fits = all(width_of(label, SIZE) < _LABELS - 0.1 for label in labels)
+        return is_one and fits and 2 < len(labels) == len(self.drawn)
 
     def raw(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return means of the modelled scale as the axis has them."""
@@ -167,7 +177,8 @@ def _lines(row: ConditionMeans) -> int:
 
 
 def _forest_height(row: ConditionMeans) -> float:
-    return _LINE * (len(row.drawn) + len({effect.label for effect in row.drawn}) + 0.3)
+    heads = 0 if row.has_one_reader else len({effect.label for effect in row.drawn})
+    return _LINE * (len(row.drawn) + heads + 0.3)
 
 
 def _step(row: ConditionMeans) -> float:
@@ -191,7 +202,8 @@ def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: 
     columns, size = _columns(row), min(SIZE, size_in(step))
     texts = ["\n".join(cut_to_lines(level, 1.15, size, 2 if step >= 0.3 else 1)) for level in row.levels]
     names = 0.1 + max(width_of(line, size) for text in texts for line in text.split("\n"))
-    room = BROAD - names - (_FOREST if row.is_beside else 0.05)
+    of_contrasts = _LABELS if row.has_one_reader else _READERS
+    room = BROAD - names - (_FOREST + of_contrasts - _READERS if row.is_beside else 0.05)
     width = min(4.2, (room - _GAP * (columns - 1)) / columns)
     height, limits = len(row.levels) * step, _limits(row)
     for index, groups in enumerate(row.panels):
@@ -218,10 +230,10 @@ def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: 
     if row.effects:
         left, begin = names + 0.9, end + _BELOW + _ABOVE
         if row.is_beside:
-            left, begin = names + columns * (width + _GAP) + 1.2, top + _ABOVE
+            left, begin = names + columns * (width + _GAP) + of_contrasts, top + _ABOVE
         tall = _forest_height(row)
         forest = axes_at(figure, left, high - begin - tall, BROAD - 0.92 - left, tall)
-        _forest(forest, row, look, 1.2 if row.is_beside else 1.7)
+        _forest(forest, row, look, of_contrasts if row.is_beside else 1.7)
 
 
 def _single(row: ConditionMeans, group: str) -> pd.DataFrame:
@@ -368,7 +380,7 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
         )  # fmt: skip
 
     for effect in row.drawn:
-        if effect.label != label:
+        if effect.label != label and not row.has_one_reader:
             label = effect.label
             write(left, cut_to_lines(label, 2.9, SIZE, 1, bold=True)[0], bold=True)
             y += 1.0
@@ -380,11 +392,16 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
             marks.points(
                 axes, MarkStyle(_BLACK, "v", is_hollow=True), effect.built_in, y - 0.42, size=4.5, edge=1.0
             )
-        write(left + 0.08 * inch, cut_to_lines(effect.reader, names - 0.14, SIZE, 1)[0])
+        if row.has_one_reader:
+            write(left, effect.label)
+        else:
+            write(left + 0.08 * inch, cut_to_lines(effect.reader, names - 0.14, SIZE, 1)[0])
         write(1 + 0.08 * inch, effect.grade, bold=effect.grade not in ("Open", "Not estimable"))
         y += 1.0
     axes.set_ylim(y - 0.2, -0.5)
-    for text, up, text_style in (("Planned contrasts", 15, _HEAD), ("adjusted 95% intervals", 4, _SMALL)):
+    of_reader = f"{row.drawn[0].reader}, " if row.has_one_reader else ""
+    lines = (("Planned contrasts", 15, _HEAD), (f"{of_reader}adjusted 95% intervals", 4, _SMALL))
+    for text, up, text_style in lines:
         axes.annotate(text, (left, 1), (0, up), "axes fraction", "offset points", **text_style)
 
 

@@ -81,7 +81,7 @@ apart <- function(found, report) {
   most <- function(x) if (length(x)) max(abs(x)) else 0
   kinds <- list(
     "fixed effects, in standard errors" = c(most((found$estimate - report$estimate) / se), if (linear) 1e-5 else 1e-3),
-    "standard errors" = c(most(report$se / se - 1), if (linear) 1e-4 else if (report$singular) 5e-3 else 1e-3),
+    "standard errors" = c(most(report$se / se - 1), if (linear) 1e-4 else if (report$singular || report$flat) 5e-3 else 1e-3),
     "log-likelihood, R's above" = c(max(0, found$loglik - report$loglik), if (linear) 1e-5 else 1e-3)
   )
   if (!report$singular)  # the variances of a singular fit are not unique

@@ -25,7 +25,7 @@ from analysis.plan import RATING
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
 from analysis.report.numbering import ReportContent
 from analysis.report.provenance import ModelFiles
-from analysis.results import Analysis, Contrast
+from analysis.results import HUGE, Analysis, Contrast
 from analysis.tables import item_names
 
 PROGRAM = "models.R"
@@ -257,7 +257,10 @@ def _report(fit: Fit, tested: Analysis | None) -> Iterator[str]:
     if linear:
         variances.append(np.array([fit.sigma**2]))
     yield "report <- list("
-    yield f"  linear = {_truth(linear)}, singular = {_truth(fit.singular)}, rows = {fit.nobs}, loglik = {fit.loglik:.12g},"
+    # where answers at most levels are alike, the deviance is flat, and differences of it say less of its curvature
+    is_flat = fit.family == "binomial" and any(component.sd.max() > HUGE for component in fit.variance)
+    kind = f"linear = {_truth(linear)}, singular = {_truth(fit.singular)}, flat = {_truth(is_flat)}"
+    yield f"  {kind}, rows = {fit.nobs}, loglik = {fit.loglik:.12g},"
     yield f"  terms = c({', '.join(_quoted(term) for term in fixed['term'])}),"
     yield f"  estimate = {_vector(fixed['estimate'])},"
     yield f"  se = {_vector(fixed['se'])},"
