@@ -286,7 +286,9 @@ def _stop(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
     if analysis.stop is not None:
         return analysis.stop
     if "human" not in analysis.readers:
-        return "when every planned session of the models has run"
+        return (
+            f"when every planned session{'' if 'simulated' in analysis.readers else ' of the models'} has run"
+        )
     if plan.wanted is None:
         return f"no number of participants is planned{HINT}"
     return f"at {plan.wanted} participants with a finished session that is not excluded{SETTING}"

@@ -124,6 +124,7 @@ def _missing(material: Material) -> Draft:
     # cells of two factors are told where accuracy is compared by both
     cells = [part for part in crossed_parts(answered, tables) if _plan_of(material, part) is not None]
     by_factor: dict[str, list[_Part]] = {}
+    valid: list[str] = []
     for part in (*parts_of(answered, tables), *cells):
         factor = part.factor
         rows = part.rows(answered)
@@ -134,7 +135,7 @@ def _missing(material: Material) -> Draft:
         material.told(f"missing answers by {factor}{part.told}")
         counts = missingness(rows, [factor])
         if not counts["missing"].sum():
-            draft.blocks.append(LAYOUT.sentences("all_valid", factor=factor, of=part.told))
+            valid.append(f"{factor}{part.told}")
             continue
         groups = group_order(rows)
         counts = in_order(counts, groups, factor, part.levels)
@@ -142,6 +143,8 @@ def _missing(material: Material) -> Draft:
         by_factor.setdefault(factor, []).append(_Part(part, counts, shares, _plan_of(material, part)))
     for factor_parts in by_factor.values():
         draft.add(_of_factor(factor_parts, material))
+    if valid:
+        draft.blocks.append(LAYOUT.sentences("all_valid", parts=valid, is_all=not by_factor))
     return draft
 
 
