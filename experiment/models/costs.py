@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -92,9 +92,7 @@ class Price:
 
     def most_tokens(self, request: Request) -> tuple[int, int]:
         """Return the most tokens that one request can read and write in all its calls."""
-        messages = (len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
-        seen = self.picture * sum(message.picture_tokens for message in request.messages)
-        prompt = sum(messages) + seen + self.form
+        prompt = self._prompt_tokens(request)
         written = request.max_tokens + self.room
         if not self.calls_for_labels or request.labels is None:
             return prompt, written
@@ -103,9 +101,18 @@ class Price:
 
     def tokens_of_call(self, request: Request, written: int) -> tuple[int, int]:
         """Return the most tokens that one call for a request can read and write, with the output limit that it gives."""
-        one = replace(self, calls_for_labels=False)
         labels = (len(label.encode("utf-8")) + MESSAGE_TOKENS for label in request.labels or ())
-        return one.most_tokens(request)[0] + (max(labels, default=0) if self.calls_for_labels else 0), written
+        return self._prompt_tokens(request) + (
+            max(labels, default=0) if self.calls_for_labels else 0
+        ), written
+
+    def _prompt_tokens(self, request: Request) -> int:
+        messages = (len(message.content.encode("utf-8")) + MESSAGE_TOKENS for message in request.messages)
+        return (
+            sum(messages)
+            + self.picture * sum(message.picture_tokens for message in request.messages)
+            + self.form
+        )
 
     def describe(self) -> dict[str, object]:
         """Return the price as JSON for the record of a run."""

@@ -186,7 +186,7 @@ class Journal:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._changes.put(_Change(change, future, loop))
-        return await asyncio.shield(future)
+        return await future
 
     def find(self, request: bytes) -> StoredReply | None:
         """Return the reply to an earlier request that was the same; None if there is none."""
@@ -617,6 +617,11 @@ class ModelCalls:
         self._open: dict[int, Call] = {}
         self._of_requests: dict[str, Call] = {}
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether tokens cost anything or are limited."""
+        return not self.price.is_free or self.limits.tokens is not None
 
     @property
     def waits_for(self) -> str | None:

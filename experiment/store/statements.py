@@ -92,22 +92,26 @@ class _Compiled:
             dialect=kind(paramstyle="numeric_dollar") if self.is_postgresql else dialect
         )
         self.text = str(compiled)
-        self._names = frozenset(compiled.binds)
-        self._parameters = [
-            (name, _conversion(compiled.binds[name].type, dialect), compiled.binds[name].effective_value)
-            for name in compiled.positiontup
-        ]
+        self._defaults: list[Any] = []
+        self._places: dict[str, list[tuple[int, Any]]] = {name: [] for name in compiled.binds}
+        for place, name in enumerate(compiled.positiontup):
+            convert, default = (
+                _conversion(compiled.binds[name].type, dialect),
+                compiled.binds[name].effective_value,
+            )
+            self._places[name].append((place, convert))
+            self._defaults.append(default if convert is None else convert(default))
 
     def converted(self, values: Mapping[str, Any]) -> list[Any]:
         """Return the driver's parameters; a missing value is the statement's own, or null."""
-        if not values.keys() <= self._names:
-            raise TypeError(
-                f"no parameters of this statement: {', '.join(sorted(values.keys() - self._names))}"
-            )
-        return [
-            values.get(name, default) if convert is None else convert(values.get(name, default))
-            for name, convert, default in self._parameters
-        ]
+        if not values.keys() <= self._places.keys():
+            unknown = sorted(values.keys() - self._places.keys())
+            raise TypeError(f"no parameters of this statement: {', '.join(unknown)}")
+        converted = self._defaults.copy()
+        for name, value in values.items():
+            for place, convert in self._places[name]:
+                converted[place] = value if convert is None else convert(value)
+        return converted
 
     def run(self, connection: Connection, parameters: Any, *, is_asked: bool = False) -> Sequence[Any] | None:
         if not connection.in_transaction():

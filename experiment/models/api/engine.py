@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import importlib.metadata
 import queue
 import threading
@@ -137,6 +138,8 @@ class ApiEngine:
         """Yield replies as they arrive; follow-up requests go first, and RunStopped is raised after all other replies."""
         if self.settings.options.get("probe", True) and not self._closed.is_set():
             self.probe()
+        # what was loaded before is not searched for garbage again and again while replies come in
+        gc.freeze()
         replies: queue.Queue[object] = queue.Queue()
         begun = threading.Event()
         thread = threading.Thread(target=self._run, args=(replies, begun), name="wrods-api", daemon=True)
@@ -151,6 +154,7 @@ class ApiEngine:
             self._call("finish")
             thread.join(timeout=GRACE_S * 2)
             self._take_counts()
+            gc.unfreeze()
 
     def _exchange(
         self, source: Iterator[Request], follow: Follow | None, replies: queue.Queue[object]

@@ -435,7 +435,8 @@ class Sending:
     ) -> Answer | Reply | Retry | None:
         """Send one call and record what becomes of it; return the answer, or else what :meth:`_try` returns."""
         assert request.call is not None
-        tokens = self._calls.price.tokens_of_call(request.request, output_limit(body))
+        counts, price = self._calls.counts_tokens, self._calls.price
+        tokens = price.tokens_of_call(request.request, output_limit(body)) if counts else (0, 0)
         call = await self._calls.begin(request.request.work_key, tokens, digest)
         if call is None:
             self.end()
@@ -472,7 +473,9 @@ class Sending:
             return verdict
         first = None if response.first_at is None else (response.first_at - started) * 1000
         times = (took, first) if self._options.is_timed else (None, None)
-        request.cost_usd += await self._calls.answered(call, text, read_usage(payload), times=times)
+        request.cost_usd += await self._calls.answered(
+            call, text, read_usage(payload) if counts else Usage(), times=times
+        )
         return Answer(call.number, payload, times)
 
     def _timed(self, body: dict[str, Any]) -> dict[str, Any]:
