@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select
+from sqlalchemy import ColumnElement, Connection, and_, case, func, select
 
 from experiment.models.engine import UNFINISHED
 from experiment.models.runs.context_overflow import ENDED, never_trials
@@ -48,9 +48,11 @@ def _reader(readers: dict[tuple[str, str], dict[str, Any]], row: Any) -> dict[st
 
 def _standing(connection: Connection, study: str) -> Iterator[Any]:
     """Yield counts of the sessions that are not excluded, by reader and state."""
+    is_held = and_(sessions.c.state == "finished", sessions.c.held_reason.is_not(None))
+    state = case((is_held, "held for review"), else_=sessions.c.state).label("state")
     counted = (
         select(
-            sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, sessions.c.state, sessions.c.is_pilot,
+            sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, state, sessions.c.is_pilot,
             func.count(trials.c.trial_index).label("n"),
         )
         .join(trials, trials.c.session_id == sessions.c.session_id, isouter=True)

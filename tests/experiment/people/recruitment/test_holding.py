@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from experiment.cli.status_counts import readers_of
 from experiment.people.recruitment.admission import places_taken
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
 from experiment.people.service import present
@@ -44,6 +45,9 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
     assert told["return_text"] == site.service.pack.texts["return_held"]
     assert script.finish(5).body["completion_code"] is None, "asking again does not help"
     assert taken(site) == (0, 0)
+    with site.store.read() as connection:
+        (people,) = readers_of(connection, "small")
+    assert people["states"] == {"held for review": 1}, "as `wrods status` shows"
     assert site.begin().status == 201, "the only place is free"
 
     assistant = visit("ben", site)
