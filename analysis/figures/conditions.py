@@ -52,6 +52,8 @@ MOST_EFFECTS, MOST_BELOW = 18, 9
 """Contrasts at the right of the panels, and below small multiples; the table has the others."""
 MOST_LEVELS = 12
 """Conditions up to which the figure of the contrasts shows also those that no contrast compares."""
+MOST_TOGETHER = 6.0
+"""Inches of two measures above which each has a figure, so that the Answer's leaves room for the questions on its page."""
 SIZE, HEAD = 8.4, 9.0
 """Points of letters; a page makes the figure a little narrower, and they must not fall below 7.5."""
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
@@ -129,7 +131,7 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
     top = 0.16 if {"simulated", "baseline"} & {mark.kind for mark in look.values()} else 0.04
     fixed = top + sum(_height(row, 0.0) for row in rows)
     steps = [_step(row) for row in rows]
-    wished = sum(_height(row, step) for row, step in zip(rows, steps, strict=True)) + top
+    wished = wished_height(rows) + top
     if wished > TALLEST:
         steps = [step * max(0.1, TALLEST - fixed) / (wished - fixed) for step in steps]
     high = top + sum(_height(row, step) for row, step in zip(rows, steps, strict=True))
@@ -194,6 +196,11 @@ def _height(row: ConditionMeans, step: float) -> float:
         return _ABOVE + max(panels, _forest_height(row)) + _BELOW
     below = _ABOVE + _forest_height(row) + _BELOW if row.effects else 0.0
     return _lines(row) * (_ABOVE + panels) + 0.3 * (_lines(row) - 1) + _BELOW + below
+
+
+def wished_height(rows: Sequence[ConditionMeans]) -> float:
+    """Return the inches that measures take one below the other if nothing limits them."""
+    return sum(_height(row, _step(row)) for row in rows)
 
 
 def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: float, step: float) -> None:

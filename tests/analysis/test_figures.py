@@ -308,3 +308,16 @@ def test_letters_that_the_main_font_lacks_are_drawn_in_a_font_of_this_computer(m
     with styled():
         assert rcParams["font.family"] == ["sans-serif", "Yu Gothic", "SimHei"]
     font_families.cache_clear()
+
+
+@pytest.mark.usefixtures("without_chapters")
+def test_two_measures_share_a_figure_only_if_it_leaves_room_on_its_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = load(write_handover(tmp_path, study_rows(human=8, items=12), planned=PLANNED))
+    names = {}
+    for most in (20.0, 1.0):
+        monkeypatch.setattr("analysis.figures.conditions.MOST_TOGETHER", most)
+        names[most] = [figure.drawing.name for figure in gather(tables).figures]
+    assert "condition_correct_and_reading_time_position" in names[20.0]
+    assert names[1.0][:2] == ["condition_correct_position", "condition_reading_time_position"]

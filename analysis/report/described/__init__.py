@@ -195,9 +195,12 @@ def figures_of(
 
 def _by_figure(shown: Sequence[ConditionMeans]) -> Iterator[list[ConditionMeans]]:
     """Yield the measures of each figure: those with planned contrasts first, where the first shares its own with a time."""
+    from analysis.figures.conditions import MOST_TOGETHER, wished_height
+
     planned = sorted(shown, key=lambda row: not row.effects)
     together = planned[:2]
-    if len(together) == 2 and all(row.is_beside for row in together):
+    fits = wished_height(together) <= MOST_TOGETHER
+    if len(together) == 2 and fits and all(row.is_beside for row in together):
         first, second = (row.measure for row in together)
         if second.logged and first is not RECOVERED:
             yield together
