@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.models.api.formats import parse_request_options
-from experiment.models.api.limiter import CONCURRENCY
+from experiment.models.api.sending import CONCURRENCY
 from experiment.models.engines import check_use
 from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import read_prompting_settings

@@ -203,8 +203,6 @@ class Reply:
         Cost of the call in US dollars, by the run's price list.
     from_cache : bool
         Whether the reply is that of an earlier, identical call; such a reply has no times.
-    unsettled_tries : int
-        Tries without an answer that the server may have processed and billed.
     label_bounds : dict of str to float or None
         Upper bound of the log-probability of each label that the server did not report.
     """
@@ -233,7 +231,6 @@ class Reply:
     cost_usd: float | None = None
     from_cache: bool = False
     label_bounds: dict[str, float] | None = None
-    unsettled_tries: int = 0
 
     @property
     def margin(self) -> float | None:

@@ -99,7 +99,7 @@ def wrods(
     """Our own engine, its places open from the start, one durable write a reply in groups."""
     from experiment.models import Message, ModelSettings, Request
     from experiment.models.api.engine import ApiEngine
-    from experiment.models.api.limiter import Limiter
+    from experiment.models.api.sending import Limiter
     from experiment.models.journal import Journal, JournaledRun, ModelCalls
 
     options = {"base_url": url, "concurrency": at_once, **({} if seconds is None else {"timeout": seconds})}

@@ -480,7 +480,7 @@ def _usage(response: Mapping[str, Any]) -> Usage:
 
 def _billed(reply: Reply, response: Mapping[str, Any]) -> Reply:
     """Return an unreadable answer with the provider's token counts, because it is billed."""
-    return replace(reply, **_usage(response).of_reply, unsettled_tries=1)
+    return replace(reply, **_usage(response).of_reply)
 
 
 def _error(request: Request, form: ApiFormat, reason: str) -> Reply:

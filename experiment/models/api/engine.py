@@ -14,10 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import cast
 
 from experiment.models.api.formats import ApiFormat, Dialect, parse_request_options
-from experiment.models.api.limiter import CONCURRENCY, START, Limiter, limiter_of
 from experiment.models.api.probe import Capabilities, Questions, probe
 from experiment.models.api.responses import without_bytes
-from experiment.models.api.sending import GRACE_S, Sending, SendingOptions, Status
+from experiment.models.api.sending import (
+    CONCURRENCY,
+    GRACE_S,
+    START,
+    Limiter,
+    Sending,
+    SendingOptions,
+    Status,
+    limiter_of,
+)
 from experiment.models.api.transport import Transport
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.journal import ModelCalls

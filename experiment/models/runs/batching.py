@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import update
 
+from experiment.models.api import batch as api
 from experiment.models.api.batch import Batch, Ledger, costs_of, is_answered
 from experiment.models.costs import Price, format_usd
 from experiment.models.engine import UNFINISHED, Request
@@ -65,20 +66,16 @@ class Batches:
 
     @property
     def _ledger(self) -> Ledger:
-        from experiment.models.api import batch
-
-        return batch.ledger_of(self._settings)
+        return api.ledger_of(self._settings)
 
     def look(self, *, cancels: bool = False) -> None:
         """Fetch and record finished batches, whatever the study's current settings; cancel pending ones first if requested."""
         if not self.are_there:
             return
-        from experiment.models.api import batch
-
         if cancels:
-            batch.cancel(self._settings, reader=self._reader, settle=self._settle)
+            api.cancel(self._settings, reader=self._reader, settle=self._settle)
         if any(not batch.is_collected for batch in self._ledger.state.batches):
-            batch.fetch(self._settings, self._settle)
+            api.fetch(self._settings, self._settle)
         if cancels:
             self._decide(self._own())
             for pending in self._own():
@@ -88,8 +85,6 @@ class Batches:
         """Store fetched answers in a plan's trials, report those that no trial takes, and return the number stored."""
         if not self.are_there:
             return 0
-        from experiment.models.api import batch
-
         keys_by_batch = self._named()
         wanted = {key.partition(":")[0] for keys in keys_by_batch.values() for key in keys}
         requests: dict[str, tuple[ModelSession, Request]] = {}
@@ -104,7 +99,7 @@ class Batches:
         self._check(keys_by_batch, planned, refuses=refuses)
         taken = 0
         failed: Counter[str] = Counter()
-        for reply in batch.collect(
+        for reply in api.collect(
             self._settings,
             [request for _, request in requests.values()],
             stored=lambda: recording.settle(0),
@@ -113,17 +108,11 @@ class Batches:
             session, request = requests[reply.work_key]
             if reply.status in UNFINISHED:
                 failed[(reply.error or reply.status).splitlines()[0][:WORDS]] += 1
-            known_cost = self._price.of(reply)
-            # requests that the provider did not process cost nothing; an answer without token counts may have cost the most
-            highest_cost = (
-                0.0 if reply.status in UNFINISHED and not reply.unsettled_tries else self._price.most(request)
-            )
-            recording.keep(
-                session,
-                request,
-                reply,
-                cost=highest_cost if known_cost is None else known_cost,
-            )
+            cost = self._price.of(reply)
+            if cost is None:
+                # requests that the provider did not process cost nothing; an answer without token counts may have cost the most
+                cost = 0.0 if reply.status in UNFINISHED else self._price.most(request)
+            recording.keep(session, request, reply, cost=cost)
             taken += 1
         recording.settle(0)
         for reason, count in failed.items():
@@ -177,14 +166,12 @@ class Batches:
                 f"{self._settings.use} has no batches",
                 mend="Leave out --batch; it is for models behind OpenAI's Batch API.",
             )
-        from experiment.models.api import batch
-
         state = self._ledger.state
         if any(not batch.is_collected and batch.reader == self._reader for batch in state.batches):
             return 0, str(state)
         chosen = self._affordable(list(requests), budget, limit)
         if chosen:
-            state = batch.submit(
+            state = api.submit(
                 self._settings,
                 chosen,
                 dialect=dialect,

@@ -258,7 +258,7 @@ class RunOutcome:
     # largest ratio of a reply's cost to the most that its request's length and `max_tokens` allow
     dearest: float = 1.0
     cached: int = 0  # replies from the journal
-    lost_usd: float = 0.0  # reservations of an earlier run that was killed: they may have been spent
+    lost_usd: float = 0.0  # calls in flight of an earlier run that was killed: they may have been spent
     unanswered_usd: float = 0.0  # possible cost of this run's tries without an answer
     handed_over: int = 0  # requests submitted as batches
     batches: str = ""  # result of all batches, as text

@@ -6,7 +6,7 @@ from typing import Any
 
 from experiment.models import Message, ModelSettings, Request
 from experiment.models.api.engine import ApiEngine
-from experiment.models.api.limiter import Limiter
+from experiment.models.api.sending import Limiter
 from tests.scripted_openai import ScriptedOpenAI
 
 

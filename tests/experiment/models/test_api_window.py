@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models import Request
-from experiment.models.api.limiter import Limiter
 from experiment.models.api.retrying import RunStopped
+from experiment.models.api.sending import Limiter
 from tests.experiment.models.api_requests import api_engine, choice, choices
 from tests.scripted_openai import ScriptedOpenAI
 

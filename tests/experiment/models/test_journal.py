@@ -104,6 +104,19 @@ def test_replies_that_a_killed_run_received_are_stored_without_another_request(s
     assert len(of_journal) == TRIALS - 8 and all(row["latency_ms"] is None for row in of_journal)
 
 
+def test_a_judge_is_not_paid_twice_for_replies_that_the_store_lost(study, server):
+    with_models(study, remote("m", server, "price: free"), remote("j", server), budget="5 USD")
+    assert invoke("run", study, "--model", "m", "--max-trials", "12").exit_code == 0
+    before = (study / "study.db").read_bytes()
+    for _ in range(2):
+        assert invoke("score", study, "--judge", "j").exit_code == 0
+        judged = [row for row in of_store(study, select(calls)) if row["purpose"] == "judge"]
+        assert (len(judged), len(server.requests)) == (12, 24)
+        of_judge = USD_A_TOKEN * sum(row["prompt_tokens"] + row["completion_tokens"] for row in judged)
+        assert money(study)["spent_usd"] == pytest.approx(of_judge)
+        (study / "study.db").write_bytes(before)
+
+
 @pytest.mark.parametrize("changed", ["temperature: 0.5", "replicates", "timing"])
 def test_what_makes_another_request_is_asked_anew(study, server, changed):
     with_models(study, remote("m", server))
