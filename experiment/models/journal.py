@@ -175,14 +175,14 @@ class Journal:
         self._thread = threading.Thread(target=self._work, name="wrods-journal", daemon=True)
         self._thread.start()
 
-    def write(self, change: Change[T]) -> Future[T]:
-        """Commit a change; the future has its result once it is on disk."""
+    def write(self, change: Change[T]) -> T:
+        """Commit a change and return its result once it is on disk."""
         future: Future[T] = Future()
         self._changes.put(_Change(change, future, None))
-        return future
+        return future.result()
 
     async def record(self, change: Change[T]) -> T:
-        """Commit a change and return its result once it is on disk."""
+        """Do the same while other tasks of the event loop go on."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
         self._changes.put(_Change(change, future, loop))
@@ -290,14 +290,9 @@ def begin_run(connection: sqlite3.Connection, study: str, run_id: str, reader: s
     No other run of the reader may be active: the caller holds its lease.
     """
     run = run_number(connection, study, run_id, reader)
-    open_calls = connection.execute(
-        "SELECT call, run, most_usd FROM calls JOIN runs USING (run) WHERE study = ? AND reader = ? AND run != ? AND open_usd > 0 "
-        "AND state = ?",
-        (study, reader, run, SENT),
-    ).fetchall()
-    for call, its_run, most in open_calls:
-        settle(connection, its_run, call, LOST, most)
-    return run, sum(most for _, _, most in open_calls)
+    earlier = "SELECT run FROM runs WHERE study = ? AND reader = ? AND run != ? AND open_usd > 0"
+    rows = connection.execute(earlier, (study, reader, run)).fetchall()
+    return run, sum(close_run(connection, its_run) for (its_run,) in rows)
 
 
 def run_number(connection: sqlite3.Connection, study: str, run_id: str, reader: str) -> int:
@@ -347,55 +342,52 @@ def settle(
         )
 
 
-def begin_batch(study: str, reader: str, token: str, most: Mapping[str, float]) -> Change[None]:
-    """Return the change that records the requests of a batch, with the most that each (by work key) can cost."""
-
-    def change(connection: sqlite3.Connection) -> None:
-        run = run_number(connection, study, f"batch-{token}", reader)
-        for work_key, usd in most.items():
-            intend(connection, run, work_key, usd, state=BATCH)
-
-    return change
+def begin_batch(
+    connection: sqlite3.Connection, study: str, reader: str, token: str, most: Mapping[str, float]
+) -> None:
+    """Record the requests of a batch, with the most that each (by work key) can cost."""
+    run = run_number(connection, study, f"batch-{token}", reader)
+    for work_key, usd in most.items():
+        intend(connection, run, work_key, usd, state=BATCH)
 
 
 def settle_batch(
-    study: str, reader: str, token: str, costs: Mapping[str, float | None] | None, most_usd: float
-) -> Change[None]:
-    """Return the change that records what the answers of a batch cost by work key; None if its provider lost it.
+    connection: sqlite3.Connection,
+    study: str,
+    reader: str,
+    token: str,
+    costs: Mapping[str, float | None] | None,
+    most_usd: float,
+) -> None:
+    """Record what the answers of a batch cost by work key; None if its provider lost it.
 
     A batch that an earlier version submitted has no calls here: they are added, with ``most_usd`` for all of them.
     """
-
-    def change(connection: sqlite3.Connection) -> None:
-        run = run_number(connection, study, f"batch-{token}", reader)
-        rows = connection.execute(
-            "SELECT call, work_key, most_usd, state FROM calls WHERE run = ?", (run,)
-        ).fetchall()
-        if not rows and most_usd:
-            share = most_usd / max(1, len(costs or ()))
-            keys = ("",) if costs is None else tuple(costs)
-            rows = [(intend(connection, run, key, share, state=BATCH), key, share, BATCH) for key in keys]
-        for call, work_key, most, state in rows:
-            if state != BATCH:
-                continue
-            if costs is None:
-                settle(connection, run, call, LOST, most)
-            elif work_key in costs:
-                settle(connection, run, call, ANSWERED, most, costs[work_key])
-            else:
-                settle(connection, run, call, REFUSED, most, 0.0)
-
-    return change
+    run = run_number(connection, study, f"batch-{token}", reader)
+    query = "SELECT call, work_key, most_usd, state FROM calls WHERE run = ?"
+    rows = connection.execute(query, (run,)).fetchall()
+    if not rows and most_usd:
+        share = most_usd / max(1, len(costs or ()))
+        keys = ("",) if costs is None else tuple(costs)
+        rows = [(intend(connection, run, key, share, state=BATCH), key, share, BATCH) for key in keys]
+    for call, work_key, most, state in rows:
+        if state == BATCH:
+            how = LOST if costs is None else ANSWERED if work_key in costs else REFUSED
+            settle(connection, run, call, how, most, None if costs is None else costs.get(work_key, 0.0))
 
 
-def close_run(connection: sqlite3.Connection, run: int) -> None:
-    """Count the calls of a run that are still open as lost."""
+def close_run(
+    connection: sqlite3.Connection, run: int, state: str = LOST, cost_usd: float | None = None
+) -> float:
+    """Count the calls of a run that are still in flight as lost, or not billed; return their most in US dollars."""
     query = (
         "SELECT call, most_usd FROM calls JOIN runs USING (run) WHERE run = ? AND open_usd > 0 AND state = ?"
     )
-    for call, most in connection.execute(query, (run, SENT)).fetchall():
-        settle(connection, run, call, LOST, most)
+    rows = connection.execute(query, (run, SENT)).fetchall()
+    for call, most in rows:
+        settle(connection, run, call, state, most, cost_usd)
     connection.execute("UPDATE runs SET open_usd = 0 WHERE run = ?", (run,))
+    return float(sum(most for _, most in rows))
 
 
 def total_of(connection: sqlite3.Connection, study: str) -> float:
@@ -453,17 +445,18 @@ def count_as_not_billed(connection: Connection, study: Study, dead: Collection[s
     with _existing(study.folder) as journal:
         if journal is not None:
             journal.execute("BEGIN IMMEDIATE")
-            marks = ", ".join("?" * len(dead))
-            for state, runs in ((SENT, f"run_id IN ({marks})"), (LOST, "study = ?")):
-                given = (*dead,) if state == SENT else (study.id,)
-                query = f"SELECT call, run, most_usd FROM calls JOIN runs USING (run) WHERE cost_usd IS NULL AND state = ? AND {runs}"
-                for call, run, most in journal.execute(query, (state, *given)).fetchall():
-                    amount += most
-                    settle(journal, run, call, REFUSED, most if state == SENT else 0.0, 0.0)
-                    if state == LOST:
-                        journal.execute(
-                            "UPDATE runs SET bound_usd = MAX(0, bound_usd - ?) WHERE run = ?", (most, run)
-                        )
+            for run, run_id in journal.execute(
+                "SELECT run, run_id FROM runs WHERE study = ?", (study.id,)
+            ).fetchall():
+                amount += close_run(journal, run, REFUSED, 0.0) if run_id in dead else 0.0
+                lost = "SELECT TOTAL(most_usd) FROM calls WHERE run = ? AND state = ?"
+                (most,) = journal.execute(lost, (run, LOST)).fetchone()
+                amount += most
+                journal.execute(
+                    "UPDATE runs SET bound_usd = MAX(0, bound_usd - ?) WHERE run = ?", (most, run)
+                )
+                change = "UPDATE calls SET state = ?, cost_usd = 0 WHERE run = ? AND state = ?"
+                journal.execute(change, (REFUSED, run, LOST))
             journal.execute("COMMIT")
     is_ended = (reservations.c.state == "lost") | (
         (reservations.c.state == "open") & reservations.c.run_id.in_(dead)
@@ -502,9 +495,6 @@ def forget(folder: Path, work_keys: Collection[str]) -> int:
 
 # the calls of one model, within its limits
 
-RunChange = Callable[[sqlite3.Connection, int], T]
-"""A change that also receives the number of its run."""
-
 
 @dataclass(frozen=True)
 class JournaledRun:
@@ -517,17 +507,7 @@ class JournaledRun:
     @classmethod
     def begin(cls, journal: Journal, study: str, run_id: str, reader: str) -> JournaledRun:
         """Add a run to the journal; the caller holds the reader's lease."""
-        return cls(
-            journal, *journal.write(lambda connection: begin_run(connection, study, run_id, reader)).result()
-        )
-
-    def write(self, change: RunChange[T]) -> T:
-        """Commit a change and return its result."""
-        return self.journal.write(lambda connection: change(connection, self.number)).result()
-
-    async def record(self, change: RunChange[T]) -> T:
-        """Commit a change and return its result, while other tasks go on."""
-        return await self.journal.record(lambda connection: change(connection, self.number))
+        return cls(journal, *journal.write(lambda connection: begin_run(connection, study, run_id, reader)))
 
 
 class CommandLimit:
@@ -578,7 +558,7 @@ class SpendingLimits:
         """Return the limits with a budget that is smaller by what the study has spent outside its journal."""
         if self.budget is None:
             return self
-        in_journal = journal.write(lambda change: total_of(change, study.id)).result()
+        in_journal = journal.write(lambda change: total_of(change, study.id))
         return replace(self, budget=self.budget - max(0.0, spending(connection, study).total - in_journal))
 
 
@@ -611,6 +591,7 @@ class ModelCalls:
         # differently; later calls are expected to cost so much more
         self.dearest = 1.0
         self.unanswered_usd = 0.0  # the most that calls without an answer may have cost
+        self._number = 0 if run is None else run.number
         self._is_stopped = is_stopped
         self._why = ""
         self._numbers = itertools.count(1)
@@ -674,8 +655,8 @@ class ModelCalls:
             self.unanswered_usd += call.most_usd
         state = ANSWERED if is_readable and kept is not None else UNREAD
 
-        def change(connection: sqlite3.Connection, run: int) -> None:
-            settle(connection, run, call.number, state, call.most_usd, cost)
+        def change(connection: sqlite3.Connection) -> None:
+            settle(connection, self._number, call.number, state, call.most_usd, cost)
             if times[0] is not None:
                 connection.execute(
                     "UPDATE calls SET took_ms = ?, first_ms = ? WHERE call = ?", (*times, call.number)
@@ -690,13 +671,13 @@ class ModelCalls:
         """Record that a call was refused, which costs nothing, or lost: then the most that it can have cost counts."""
         cost = self._close(call, None if state == LOST else NOTHING)
         await self._record(
-            lambda connection, run: settle(connection, run, call.number, state, call.most_usd, cost)
+            lambda connection: settle(connection, self._number, call.number, state, call.most_usd, cost)
         )
 
     async def discard(self, number: int) -> None:
         """Take no answer from a reply again."""
         await self._record(
-            lambda connection, run: connection.execute(
+            lambda connection: connection.execute(
                 "UPDATE calls SET state = ? WHERE call = ?", (UNREAD, number)
             )
         )
@@ -705,7 +686,9 @@ class ModelCalls:
         """Take no answer from the replies to a request of this run again."""
         if self.run is not None:
             change = "UPDATE calls SET state = ? WHERE work_key = ? AND state = ?"
-            self.run.write(lambda connection, run: connection.execute(change, (UNREAD, work_key, ANSWERED)))
+            self.run.journal.write(
+                lambda connection: connection.execute(change, (UNREAD, work_key, ANSWERED))
+            )
 
     # requests to engines that keep no journal by themselves
 
@@ -717,7 +700,7 @@ class ModelCalls:
             return False
         number = next(self._numbers)
         if self.run is not None and not self.price.is_free:
-            number = self.run.write(self._intent(call, request.work_key, None))
+            number = self.run.journal.write(self._intent(call, request.work_key, None))
         if not self._accept(call, number):
             self.full = self._why
             return False
@@ -734,8 +717,8 @@ class ModelCalls:
         cost = self._close(call, None if is_lost else NOTHING if reply.status == "error" else usage)
         if self.run is not None and not self.price.is_free:
             state = LOST if is_lost else ANSWERED
-            self.run.write(
-                lambda connection, run: settle(connection, run, call.number, state, call.most_usd, cost)
+            self.run.journal.write(
+                lambda connection: settle(connection, self._number, call.number, state, call.most_usd, cost)
             )
         return cost if cost is not None or is_lost else call.most_usd
 
@@ -745,7 +728,7 @@ class ModelCalls:
             self._close(call, None)
         self._of_requests.clear()
         if self.run is not None:
-            self.run.write(close_run)
+            self.run.journal.write(lambda connection: close_run(connection, self._number))
 
     # the parts of both
 
@@ -764,16 +747,17 @@ class ModelCalls:
             return None
         return call
 
-    def _intent(self, call: Call, work_key: str, request: bytes | None) -> RunChange[int]:
+    def _intent(self, call: Call, work_key: str, request: bytes | None) -> Change[int]:
         """Return the change that records a call, if the study's budget has room; it returns the call's number, or 0."""
 
-        def change(connection: sqlite3.Connection, run: int) -> int:
+        def change(connection: sqlite3.Connection) -> int:
             budget = self.limits.budget
             if budget is not None and call.most_usd:
-                (study,) = connection.execute("SELECT study FROM runs WHERE run = ?", (run,)).fetchone()
+                whose = "SELECT study FROM runs WHERE run = ?"
+                (study,) = connection.execute(whose, (self._number,)).fetchone()
                 if total_of(connection, study) + call.most_usd > budget:
                     return 0
-            return intend(connection, run, work_key, call.most_usd, request)
+            return intend(connection, self._number, work_key, call.most_usd, request)
 
         return change
 
@@ -793,7 +777,7 @@ class ModelCalls:
         number = next(self._numbers)
         if self.run is not None:
             try:
-                number = await self.run.record(self._intent(call, work_key, request))
+                number = await self.run.journal.record(self._intent(call, work_key, request))
             except BaseException:
                 self._release(call, 0.0, 0)
                 raise
@@ -819,9 +803,9 @@ class ModelCalls:
         if self.limits.tokens is not None:
             self.limits.tokens.settle(call.tokens, used)
 
-    async def _record(self, change: RunChange[Any]) -> None:
+    async def _record(self, change: Change[Any]) -> None:
         if self.run is not None:
-            await self.run.record(change)
+            await self.run.journal.record(change)
 
 
 @contextmanager

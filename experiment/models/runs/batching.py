@@ -18,7 +18,7 @@ from experiment.models.api import batch as api
 from experiment.models.api.batch import Batch, Ledger, costs_of, is_answered
 from experiment.models.costs import Price, format_usd
 from experiment.models.engine import UNFINISHED, Request
-from experiment.models.journal import JournaledRun, begin_batch, settle_batch, total_of
+from experiment.models.journal import Journal, begin_batch, settle_batch, total_of
 from experiment.models.planning import ModelSession, calls_before, told_of
 from experiment.models.runs.context_overflow import flagged
 from experiment.models.runs.recording import WORDS, Recording
@@ -51,12 +51,12 @@ class Batches:
         settings: ModelSettings,
         store: Store,
         price: Price,
-        journaled: JournaledRun | None,
+        journal: Journal | None,
         who: tuple[str, str, str],
         say: Say,
     ) -> None:
         self._settings, self._store, self._price = settings, store, batch_price(price)
-        self._journaled, (self._study, self._reader, self._run_id) = journaled, who
+        self._journal, (self._study, self._reader, self._run_id) = journal, who
         self._say = say
 
     @property
@@ -185,13 +185,11 @@ class Batches:
 
     def _affordable(self, wanted: list[Request], budget: float | None, limit: float | None) -> list[Request]:
         """Return the requests whose most the money covers."""
-        assert self._journaled is not None
+        assert self._journal is not None
         left = float("inf") if limit is None else limit
         if budget is not None:
-            left = min(
-                left,
-                budget - self._journaled.write(lambda connection, run: total_of(connection, self._study)),
-            )
+            spent = self._journal.write(lambda connection: total_of(connection, self._study))
+            left = min(left, budget - spent)
         count = 0
         for request in wanted:
             left -= self._price.most(request)
@@ -274,16 +272,16 @@ class Batches:
         ledger.save()
 
     def _begin_batch(self, batch: Batch, most: Mapping[str, float]) -> None:
-        assert self._journaled is not None
-        begun = begin_batch(self._study, self._reader, batch.token, most)
-        self._journaled.write(lambda connection, run: begun(connection))
+        assert self._journal is not None
+        whose = (self._study, self._reader, batch.token)
+        self._journal.write(lambda connection: begin_batch(connection, *whose, most))
 
     def _settle(self, batch: Batch, lines: Sequence[Mapping[str, Any]] | None) -> None:
         """Record what a batch that has ended cost; the most that it can have cost if its provider does not know it any more."""
-        assert self._journaled is not None
+        assert self._journal is not None
         costs = None if lines is None else costs_of(lines, self._price.of_usage)
-        settled = settle_batch(self._study, batch.reader or self._reader, batch.token, costs, batch.most_usd)
-        self._journaled.write(lambda connection, run: settled(connection))
+        whose = (self._study, batch.reader or self._reader, batch.token)
+        self._journal.write(lambda connection: settle_batch(connection, *whose, costs, batch.most_usd))
         # the sum that an earlier version had set aside for it
         earlier = update(reservations).where(
             reservations.c.study == self._study, reservations.c.name == f"batch-{batch.run_id}"

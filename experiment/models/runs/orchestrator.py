@@ -252,7 +252,7 @@ class CommandRun:
         journaled = (
             self._journaled(stack, run_id, reader) if settings.kind == "openai" or not price.is_free else None
         )
-        batches = Batches(settings, store, price, journaled, (study.id, reader, run_id), self._say)
+        batches = Batches(settings, store, price, self._journal, (study.id, reader, run_id), self._say)
         batches.look(cancels=options.cancels)
         if options.asks_again:
             store.write(lambda connection: ask_again(connection, study.id, reader)).result()

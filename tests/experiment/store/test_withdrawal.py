@@ -128,7 +128,7 @@ def keep_what_models_made(study: Path, key: str) -> None:
             call = intend(connection, run, f"{key}:judge", 0.5, HERS.encode())
             connection.execute("INSERT INTO replies VALUES (?, ?)", (call, HERS))
 
-        journal.write(answered).result()
+        journal.write(answered)
     (study / "answers-cache.db").write_text(f"a reply that an earlier version kept: {HERS}", "utf-8")
     line = {"custom_id": key, "response": {"body": HERS}}
     (batches / "b1.answers").write_text(json.dumps(line), "utf-8")
