@@ -160,7 +160,7 @@ def _existing(folder: Path) -> Iterator[sqlite3.Connection | None]:
 
 
 class Journal:
-    """The journal of a study's folder: changes are committed in groups by a thread of its own."""
+    """The journal of a study's folder: changes are committed in groups by a separate thread."""
 
     def __init__(self, folder: Path) -> None:
         self.waits_for: str | None = None  # why the file accepts no writes
@@ -425,7 +425,7 @@ def spending(connection: Connection, study: Study, dead: Collection[str] = ()) -
 
 
 def book(connection: Connection, study: str, reader: str, name: str, usd: float) -> None:
-    """Record in the store what something other than calls cost, such as a training, in place of an earlier amount."""
+    """Record in the store what something other than calls cost, such as a training, instead of an earlier amount."""
     booked = update(reservations).where(reservations.c.name == name).values(open_usd=usd)
     if connection.execute(booked).rowcount == 0 and usd:
         row = {
