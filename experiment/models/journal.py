@@ -124,7 +124,12 @@ def _unusable(file: Path, why: object) -> UserError:
 
 def _open(file: Path) -> sqlite3.Connection:
     """Open a journal, which may be new; raise UserError for a file that is none."""
-    connection = sqlite3.connect(file, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    try:
+        connection = sqlite3.connect(
+            file, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+    except sqlite3.OperationalError as error:
+        raise _unusable(file, error) from error
     try:
         (form,) = connection.execute("PRAGMA user_version").fetchone()
         tables = {
@@ -156,7 +161,10 @@ def _existing(folder: Path) -> Iterator[sqlite3.Connection | None]:
         yield None
         return
     with closing(_open(file)) as connection:
-        yield connection
+        try:
+            yield connection
+        except sqlite3.DatabaseError as error:
+            raise _unusable(file, error) from error
 
 
 class Journal:
@@ -190,11 +198,12 @@ class Journal:
 
     def find(self, request: bytes) -> StoredReply | None:
         """Return the reply to an earlier request that was the same; None if there is none."""
-        with self._reads:
-            row = self._reading.execute(
-                "SELECT call, body, took_ms, first_ms FROM calls JOIN replies USING (call) WHERE request = ? AND state = ? LIMIT 1",
-                (request, ANSWERED),
-            ).fetchone()
+        query = "SELECT call, body, took_ms, first_ms FROM calls JOIN replies USING (call) WHERE request = ? AND state = ? LIMIT 1"
+        try:
+            with self._reads:
+                row = self._reading.execute(query, (request, ANSWERED)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise _unusable(self._file, error) from error
         if row is None:
             return None
         number, body, *times = row
@@ -234,7 +243,11 @@ class Journal:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 self.waits_for = f"{self._file} accepts no writes: {error}"
-                if time.monotonic() - began > PATIENCE_S or self._closes.wait(wait):
+                # a full disk may have room again; a damaged or write-protected file does not mend itself
+                may_pass = isinstance(
+                    error, sqlite3.OperationalError
+                ) and not error.sqlite_errorname.startswith("SQLITE_READONLY")
+                if not may_pass or time.monotonic() - began > PATIENCE_S or self._closes.wait(wait):
                     fault = _unusable(self._file, error)
                     for change in changes:
                         change.result, change.fault = None, fault
@@ -337,7 +350,8 @@ def settle(
     )
     if most_usd or cost_usd:
         connection.execute(
-            "UPDATE runs SET open_usd = MAX(0, open_usd - ?), counted_usd = counted_usd + ?, bound_usd = bound_usd + ? WHERE run = ?",
+            "UPDATE runs SET open_usd = MAX(0, ROUND(open_usd - ?, 12)), counted_usd = counted_usd + ?, bound_usd = bound_usd + ? "
+            "WHERE run = ?",
             (most_usd, cost_usd or 0.0, most_usd if cost_usd is None else 0.0, run),
         )
 

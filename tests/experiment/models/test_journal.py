@@ -7,6 +7,7 @@ import os
 import signal
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from sqlalchemy import select
 
 from experiment.models.api.retrying import judge_status
-from experiment.models.journal import FILE, Journal, forget
+from experiment.models.journal import ANSWERED, FILE, Journal, forget, intend, run_number, settle, total_of
 from experiment.store import open_store
 from experiment.store.erasure import note_due
 from experiment.store.tables import calls, reservations
@@ -218,6 +219,27 @@ def test_money_that_an_earlier_version_set_aside_or_booked_still_counts(study, s
     assert money(study)["may_have_been_spent_usd"] == 0
 
 
+def test_a_journal_that_may_not_be_written_fails_at_once(tmp_path):
+    with closing(Journal(tmp_path)) as journal:
+        journal.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
+        with pytest.raises(UserError, match=FILE):
+            journal.write(lambda connection: run_number(connection, "s", "r", "m"))
+
+
+def test_nothing_stays_set_aside_once_all_calls_are_settled(tmp_path):
+    with closing(Journal(tmp_path)) as journal:
+        run = journal.write(lambda connection: run_number(connection, "s", "r", "m"))
+        sent = {
+            usd: journal.write(partial(intend, run=run, work_key="k", most_usd=usd))
+            for usd in (0.1, 0.2, 0.3, 0.7)
+        }
+        for usd in (0.2, 0.3, 0.7, 0.1):
+            journal.write(
+                partial(settle, run=run, call=sent[usd], state=ANSWERED, most_usd=usd, cost_usd=0.0)
+            )
+        assert journal.write(lambda connection: total_of(connection, "s")) == 0
+
+
 def another_database(file: Path) -> None:
     with closing(sqlite3.connect(file)) as connection:
         connection.execute("CREATE TABLE sessions (name TEXT)")
@@ -235,7 +257,13 @@ def no_database(file: Path) -> None:
     file.write_bytes(b"this is no database" * 500)
 
 
-@pytest.mark.parametrize("spoil", [no_database, another_database, of_a_later_form])
+def damaged(file: Path) -> None:
+    Journal(file.parent).close()
+    whole = file.read_bytes()
+    file.write_bytes(whole[:4096] + b"\xaa" * (len(whole) - 4096))
+
+
+@pytest.mark.parametrize("spoil", [no_database, another_database, of_a_later_form, damaged])
 def test_a_journal_that_cannot_be_read_is_left_as_it_is_and_nothing_is_sent(study, server, spoil):
     with_models(study, remote("m", server))
     spoil(study / FILE)
@@ -245,6 +273,17 @@ def test_a_journal_that_cannot_be_read_is_left_as_it_is_and_nothing_is_sent(stud
     assert not server.requests and (study / FILE).read_bytes() == before
     with pytest.raises(UserError, match=FILE):
         forget(study, {"k"})
+    result = invoke("status", study)
+    assert result.exit_code == 1 and FILE in result.output, result.output
+
+
+def test_a_folder_in_place_of_a_journal_is_named(study, server):
+    with_models(study, remote("m", server))
+    (study / FILE).mkdir()
+    for name in ("run", "status"):
+        result = invoke(name, study)
+        assert result.exit_code == 1 and FILE in result.output, result.output
+    assert not server.requests
 
 
 def test_a_withdrawal_erases_replies_and_keeps_what_they_cost(study, server):
