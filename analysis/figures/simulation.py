@@ -20,6 +20,7 @@ from analysis.readers import headed, spoken
 
 Line = Mapping[Hashable, Any]  # values by column
 COLUMNS = 3
+SCALES = {"logit": "log odds", "log_ms": "log ms", "share": "share of trials"}
 PANEL_HEIGHT, GAP = 1.85, 0.6
 UNITS = {
     "participants": ("participant", "participants"),
@@ -148,5 +149,5 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             if turn and shared:
                 axes.set_yticks([])
             axes.set_title(effects[0].title)
-            axes.set_xlabel("log odds" if effects[0].scale == "logit" else "log ms")
+            axes.set_xlabel(SCALES[effects[0].scale])
     return Drawing.described(name, figure, people, "effects_recovered", recovered=recovered)

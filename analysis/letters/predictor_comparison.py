@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from analysis import apa
 from analysis.heldout import Competition, compete
 from analysis.letters.changes import INTACT, MIXED
 from analysis.letters.letter_costs import bearable, changed_trials
@@ -116,7 +117,9 @@ def _too_few(own: pd.DataFrame, measure: str) -> str:
             return "each item is always answered right or always wrong, so that no predictor of what changes has anything to explain."
         return ""
     what = "of the rarer answer" if measure == "correct" else "with letters changed"
-    told = f"{rarer:,} trials {what}, {items:,} items: too few to compare predictors"
+    told = (
+        f"{apa.counted(rarer, 'trial')} {what}, {apa.counted(items, 'item')}: too few to compare predictors"
+    )
     return f"{told} (at least {FEWEST_ROWS} and {FEWEST_ITEMS})."
 
 

@@ -87,7 +87,7 @@ def matrix_table(matrix: robustness.Matrix) -> ApaTable:
         }
         for row in matrix.rows
     ]
-    table = LAYOUT.table("matrix", rows, checks=matrix.checks)
+    table = LAYOUT.table("matrix", rows, checks=matrix.checks, item_sets=robustness.ITEM_SETS)
     analyses = list({id(row.analysis): row.analysis for row in matrix.rows}.values())
     computed = "the contrasts again under each check; by wrods alone"
     return replace(table, origin=replace(origin_of_contrasts(analyses), computed=computed))
