@@ -8,9 +8,11 @@ import random
 import resource
 import signal
 import socket
+import sqlite3
 import sys
 import time
 from collections import Counter
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -184,6 +186,22 @@ def test_a_run_whose_server_never_answers_can_be_interrupted(study):
     assert running.returncode == 1 and "Stopped." in said and "Traceback" not in said
 
 
+def suspend(pid, study):
+    """Stop a process between two writes: one that is stopped in a transaction keeps the database from everybody."""
+    for _ in range(50):
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            for file in ("study.db", "call-journal.db"):
+                with closing(sqlite3.connect(study / file, timeout=0, isolation_level=None)) as connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.execute("ROLLBACK")
+            return
+        except sqlite3.OperationalError:
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.02)
+    raise AssertionError("the process is always in a transaction")
+
+
 @pytest.mark.full
 @on_linux
 def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(study, server):
@@ -191,7 +209,7 @@ def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(s
     with_models(study, remote("one", server, "price: {input: 10, output: 10}, timeout: 1"), budget="5 USD")
     running = begin("run", study)
     wait_until(lambda: len(server.requests) >= 30)
-    os.kill(running.pid, signal.SIGSTOP)
+    suspend(running.pid, study)
     time.sleep(4.0)
     asleep = told(study)["runs"][0]
     assert asleep["alive"] and asleep["state"] in ("probe", "runs")
