@@ -86,8 +86,8 @@ def power_table(plan: Plan, assumptions: Assumptions, outcomes: Sequence[Simulat
         power, power_low, power_high           found / studies with the 95% Wilson interval
         power_unadjusted                       of differences: the same without the adjustment for the family
         power_of_usable                        found / (studies whose data and fit determine the contrast); nan for none
-        wrong_sign                             share of the differences found that have the wrong sign; nan without any
-                                               is found, or there is nothing to find
+        wrong_sign                             share of the differences found that have the wrong sign; nan if none
+                                               is found, or if there is nothing to find
         true_effect                            in percentage points for accuracy, else on the modelled scale
         mean_estimate, mean_se                 over the usable studies, on the same scale
         no_model, not_converged,               shares of the studies that found nothing for this reason

@@ -85,8 +85,8 @@ _TOP_LOGPROBS = (20, 5, 0)
 
 LONGEST_TEXT = 100_000
 LONGEST_TOKEN = 16
-"""Characters of a reply that are stored, and further ones for each token of its output limit: what a server writes beyond them is
-no answer.
+"""Characters of a reply that are stored, and further ones for each token of its output limit: what a server writes beyond them
+is cut off.
 """
 
 

@@ -186,7 +186,7 @@ class Capabilities:
             "choices": (True, ""),
             "pictures": (
                 self.pictures is True,
-                "was not seen to read pictures: ask its server again (wrods check --probe)"
+                "has not read a picture so far: query its server again (wrods check --probe)"
                 if self.pictures is None
                 else "takes a picture and did not read the word in it",
             ),

@@ -33,7 +33,7 @@ LIMITED_TRIES = 100
 FIRST_WAIT_S = 0.5
 LONGEST_WAIT_S = 60.0
 LONGEST_RETRY_AFTER_S = 3600.0
-"""Longest wait for a server that asks for one, after which it is asked again, even if it named a later time."""
+"""Longest wait before a request is repeated, even if the server named a later time."""
 
 
 _LIMITING = (429, 529)

@@ -554,7 +554,7 @@ class Sending:
     async def _send(
         self, request: InFlightRequest, body: dict[str, Any], content: bytes, digest: bytes
     ) -> Answer | Reply | Retry | None:
-        """Send one call and record what becomes of it; return the answer, or else what :meth:`_try` returns."""
+        """Send one call and record its outcome; return the answer, or else what :meth:`_try` returns."""
         assert request.call is not None
         counts, price = self._calls.counts_tokens, self._calls.price
         tokens = price.tokens_of_call(request.request, output_limit(body)) if counts else (0, 0)

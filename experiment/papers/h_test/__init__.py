@@ -11,7 +11,7 @@ PAPER = Paper(
             "task",
             "H-TEST",
             "grammar:tasks_of",
-            controls={"none": "as it is", "Sub": "other letters in place of those of the text"},
+            controls={"none": "as it is", "Sub": "other letters instead of those of the text"},
             advice="Examples tell the classes apart, and who has seen those of a rule once knows it. To take them away, withhold "
             "them for whole sessions, design: between: {evidence: {examples: {exemplars: 4}, none: {exemplars: 0}}}, or shuffle "
             "their labels: {exemplars: 4, example_labels: shuffled}.",
