@@ -17,7 +17,7 @@ from analysis.frames import ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
 from analysis.multiple_comparisons import correction_of
-from analysis.plan import Plan
+from analysis.plan import Plan, Remark
 from analysis.random_structure import (
     MOST_COLUMNS_BESIDE,
     RandomTerm,
@@ -25,6 +25,7 @@ from analysis.random_structure import (
     begun_uncorrelated,
     formula,
     justified,
+    on_models_in_general,
     reduced,
 )
 from analysis.results import Analysis, FittedModelResult
@@ -74,7 +75,8 @@ def _analysed(
     if most_columns is not None:
         terms, notes = begun_uncorrelated(terms, most_columns)
         remarks = [*remarks, *notes]
-    all_remarks = (*plan.remarks, *data.remarks, *thinning, *remarks)
+    scope = on_models_in_general(data.rows)
+    all_remarks = (*plan.remarks, *data.remarks, *thinning, *remarks, *([scope] if scope else []))
     if not terms:
         remark = "With one answer to each item and no second participant no mixed model can be fitted."
         return replace(unfitted, remarks=(*all_remarks, remark))
@@ -95,7 +97,10 @@ def _analysed(
     if left_out and not plan.planned:
         all_remarks = (
             *all_remarks,
-            f"Not tested, since a condition is not in the model: {apa.few_named(left_out, 'contrast')}.",
+            Remark(
+                f"Not tested, since a condition is not in the model: {apa.few_named(left_out, 'contrast')}.",
+                "model",
+            ),
         )
     contrasts = contrasts_of(plan, data, model)
     return replace(unfitted, model=model, contrasts=contrasts, remarks=all_remarks, rows=data.analysed_rows)
@@ -150,10 +155,6 @@ def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
     return {"family": plan.measure.family, "levels": levels, **link}
 
 
-NO_MODEL_AS_WRITTEN = "the usual model takes the place of the planned one"
-"""What a remark says where neither the planned model nor its fallback could be fitted."""
-
-
 def fitted_as_written(
     plan: Plan, data: ModelData, *, engine: Callable[..., Fit] = sketch
 ) -> tuple[FittedModelResult | None, list[str]]:
@@ -175,18 +176,21 @@ def fitted_as_written(
     for text, model, state in _tried(written, fit_one):
         noun = "planned model" if text == plan.formula else "planned fallback"
         if model is None:
-            remarks.append(f"The {noun} could not be fitted: {state}.")
+            remarks.append(Remark(f"The {noun} could not be fitted: {state}.", "model"))
             continue
         next_step = ""
         if state != "converged" and text != written[-1]:
             next_step = "the planned fallback takes its place"
-            remarks.append(f"The {noun} {_state(model)}; {next_step}.")
+            remarks.append(Remark(f"The {noun} {_state(model)}; {next_step}.", "model"))
         else:
             model = model.completed()
         steps.append(Step(text, model.singular, model.converged, model.loglik, _verdict(model, next_step)))
         result = model
     if result is None:
-        return None, [*remarks, f"This departs from the plan: {NO_MODEL_AS_WRITTEN}."]
+        return None, [
+            *remarks,
+            Remark("The usual model takes the place of the planned one.", "replaced model"),
+        ]
     return replace(result.completed(), steps=tuple(steps)), remarks
 
 
@@ -332,7 +336,7 @@ def thinned(plan: Plan, data: ModelData) -> tuple[ModelData, list[str]]:
         f"The model is fitted to {int(is_kept.sum()):,} of {len(rows):,} rows, of {' and '.join(parts)}, drawn at random within each "
         f"reader: models that were not planned are fitted to about {MOST_ROWS:,} rows, planned ones to all."
     )
-    return replace(data, rows=rows[is_kept].reset_index(drop=True)), [remark]
+    return replace(data, rows=rows[is_kept].reset_index(drop=True)), [Remark(remark, "model")]
 
 
 def _as_varied(

@@ -20,7 +20,7 @@ from analysis.factorial import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
 from analysis.mixed.formula import columns_of, read_formula
 from analysis.names import plain
-from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, CrossedFactors, Measure, Plan
+from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, CrossedFactors, Measure, Plan, Remark
 from analysis.planned import held_by
 from analysis.preprocessing.exclusions import (
     IDENTICAL,
@@ -220,9 +220,9 @@ def in_model(
                 f"{reason} in {_every(names, plan)}" for reason, names in _grouped(at_ends).items()
             )
             subject = "answers" if share in ALWAYS else "changed words"
-            remarks.append(
-                f"For {spoken(group)}, {subject} were {description}, so an effect on the logit scale is infinite and has no estimate."
-            )
+            remark = f"For {spoken(group)}, {subject} were {description}"
+            reason = "so an effect on the logit scale is infinite and has no estimate."
+            remarks.append(Remark(f"{remark}, {reason}", "model"))
         reasons_of[group] = {**dict.fromkeys(missing, NO_TRIALS), **at_ends}
         usable[group] = [level for level in plan.levels if level not in reasons_of[group]]
     groups, levels = _largest_common(usable, plan, remarks)
@@ -282,14 +282,15 @@ def _largest_common(
         if first is not None and (group == first or (groups and set(levels) <= set(shown))):
             groups.append(group)
         elif first is not None and not groups and group in can_be_fitted:
+            remark = (
+                f"No difference can be tested for {spoken(group)}, so that the model holds the other readers"
+            )
             remarks.append(
-                f"No difference can be tested for {spoken(group)}, so that the model holds the other readers; the descriptive values "
-                "are in the tables and figures."
+                Remark(f"{remark}; the descriptive values are in the tables and figures.", "model")
             )
         else:
-            remarks.append(
-                f"No model can be fitted for {spoken(group)}; the descriptive values are in the tables and figures."
-            )
+            remark = f"No model can be fitted for {spoken(group)}; the descriptive values are in the tables and figures."
+            remarks.append(Remark(remark, "model"))
     return groups, levels
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from analysis import apa
-from analysis.estimation import NO_MODEL_AS_WRITTEN
-from analysis.plan import Plan, StudyPlan, plan_in_brief
+from analysis.plan import Plan, Remark, StudyPlan, plan_in_brief, remarks_about
 from analysis.planned import planned_analyses
 from analysis.readers import spoken
 from analysis.results import Analysis
@@ -42,13 +41,9 @@ def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStatus:
     )
 
 
-NOT_BEFOREHAND = "so equivalence was not tested"
-"""What a remark says of a bound of equivalence that nothing shows to have been fixed before the data."""
-
-
 def why_no_bound(plans: Iterable[Plan]) -> str:
     """State of plans without a bound of equivalence why they have none: it was not frozen before the data, or there was none."""
-    if any(NOT_BEFOREHAND in remark for plan in plans for remark in plan.remarks):
+    if any(remarks_about(plan.remarks, "no bound") for plan in plans):
         return "the plan's bound of equivalence was not fixed before the data"
     return "no bound was fixed beforehand"
 
@@ -65,8 +60,10 @@ def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str,
         reason = "was changed since the freeze"
     for plan in plans:
         if reason and plan.equivalence is not None:
-            remark = f"The equivalence bound ({plan.equivalence.said}) {reason}, {NOT_BEFOREHAND}."
-            plan = replace(plan, equivalence=None, remarks=(*plan.remarks, remark))
+            remark = (
+                f"The equivalence bound ({plan.equivalence.said}) {reason}, so equivalence was not tested."
+            )
+            plan = replace(plan, equivalence=None, remarks=(*plan.remarks, Remark(remark, "no bound")))
         result.append(plan)
     return result
 
@@ -144,6 +141,5 @@ def _of_analysis(analysis: Analysis) -> Iterator[str]:
     untested = [contrast.label for contrast in plan.contrasts if contrast.label not in tested]
     if untested:
         yield f"{plan.name}: not tested: {'; '.join(untested)}."
-    if any(NO_MODEL_AS_WRITTEN in remark for remark in analysis.remarks):
-        yield f"{plan.name}: {NO_MODEL_AS_WRITTEN}."
-    yield from (f"{plan.name}: {remark}" for remark in plan.remarks if NOT_BEFOREHAND in remark)
+    departures = remarks_about(analysis.remarks, "replaced model"), remarks_about(plan.remarks, "no bound")
+    yield from (f"{plan.name}: {remark}" for remarks in departures for remark in remarks)

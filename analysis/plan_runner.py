@@ -27,7 +27,16 @@ from analysis.frames import (
     words_rows,
 )
 from analysis.multiple_comparisons import across_analyses, adjusted, correction_of, two_one_sided
-from analysis.plan import MISSING, OF_MODELS, RATING, WORDS, WORDS_WITH_ONE_TYPO, LevelDifference, Plan
+from analysis.plan import (
+    MISSING,
+    OF_MODELS,
+    RATING,
+    WORDS,
+    WORDS_WITH_ONE_TYPO,
+    LevelDifference,
+    Plan,
+    remarks_about,
+)
 from analysis.preprocessing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, kinds_of, spoken
@@ -105,12 +114,7 @@ def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analys
     accompanying = _of_people(plan, rows) if companion else None
     if accompanying is not None:
         # what it leaves out is named above, and its readers are not all of whom the results hold
-        repeated = (
-            PLANNED_UNTESTED,
-            "No trials of",
-            on_models_in_general(accompanying.rows) or PLANNED_UNTESTED,
-        )
-        all_remarks += [remark for remark in accompanying.remarks if not remark.startswith(repeated)]
+        all_remarks += remarks_about(accompanying.remarks, "model", "uncorrelated slopes", "replaced model")
     return Analysis(
         plan,
         None if accompanying is None else accompanying.model,

@@ -18,6 +18,7 @@ import pandas as pd
 from analysis import apa
 from analysis.factorial import is_enough, said_few, slopes_of, trials_that_tell, why_no_slope
 from analysis.frames import ModelData, indicator
+from analysis.plan import Remark
 
 State = Literal["correlated", "uncorrelated", "intercept"]
 VARIANTS_FOR_A_VARIANCE = 5
@@ -68,7 +69,7 @@ class Step:
     verdict: str  # what was found and what was done next, in words
 
 
-def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]]:
+def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[Remark]]:
     """Return the random terms that the design justifies and remarks on those that the data cannot carry."""
     rows = data.rows
     remarks: list[str] = []
@@ -88,13 +89,10 @@ def justified(data: ModelData, factor: str) -> tuple[list[RandomTerm], list[str]
     elif items == 1:
         remarks.append("There is one item: the result cannot be generalized to others.")
     terms.extend(_models(rows[rows["model"] == 1], data, factor, remarks))
-    scope = on_models_in_general(rows)
-    if scope:
-        remarks.append(scope)
     if "answer_given" in rows and terms:
         reason = "words of one answer are recovered or lost together"
         terms.append(RandomTerm("answer_given", "1", "", (), "intercept", reason, may_go=True))
-    return terms, remarks
+    return terms, [Remark(remark, "model") for remark in remarks]
 
 
 def _participants(
@@ -243,20 +241,18 @@ def on_models_in_general(rows: pd.DataFrame) -> str | None:
     )
 
 
-BEGUN_UNCORRELATED = "Participants' slopes were uncorrelated from the start"
-
-
-def begun_uncorrelated(terms: list[RandomTerm], most_columns: int) -> tuple[list[RandomTerm], list[str]]:
+def begun_uncorrelated(terms: list[RandomTerm], most_columns: int) -> tuple[list[RandomTerm], list[Remark]]:
     """Begin without correlations of participants' slopes where their matrix has more columns: 10 conditions have 55 entries."""
     result, remarks = list(terms), []
     for index, term in enumerate(terms):
         size = len(term.columns) + int(term.beside)
         if term.group == "participant" and term.state == "correlated" and size > most_columns:
             result[index] = replace(term, state="uncorrelated")
-            remarks.append(
-                f"{BEGUN_UNCORRELATED}: A covariance matrix of {size} columns would have "
+            remark = (
+                f"Participants' slopes were uncorrelated from the start: A covariance matrix of {size} columns would have "
                 f"{size * (size + 1) // 2} entries, and at most {most_columns} columns were correlated."
             )
+            remarks.append(Remark(remark, "uncorrelated slopes"))
     return result, remarks
 
 

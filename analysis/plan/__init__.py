@@ -39,7 +39,17 @@ from analysis.plan.measures import (
     WORDS_WITH_ONE_TYPO,
     Measure,
 )
-from analysis.plan.plans import ALPHA, Plan, PlannedAnalysis, Rules, StudyPlan, Within, read_plan
+from analysis.plan.plans import (
+    ALPHA,
+    Plan,
+    PlannedAnalysis,
+    Remark,
+    Rules,
+    StudyPlan,
+    Within,
+    read_plan,
+    remarks_about,
+)
 from analysis.plan.wording import (
     hypotheses,
     plan_in_brief,
@@ -74,6 +84,7 @@ __all__ = [
     "PlanFault",
     "PlannedAnalysis",
     "Prior",
+    "Remark",
     "Rules",
     "SignRule",
     "StudyPlan",
@@ -96,6 +107,7 @@ __all__ = [
     "read_sign_rule",
     "read_times",
     "readers_in_words",
+    "remarks_about",
     "rules_in_words",
     "summary_of",
     "usual_contrasts",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from analysis.plan.bounds import Bound, Prior, read_bound, read_prior
 from analysis.plan.contrasts import CrossedFactors, LevelDifference, factors_compared, with_directions
@@ -15,6 +15,29 @@ ALPHA = 0.05
 """Default level of every test."""
 Within = tuple[tuple[str, str], ...]
 """Factors and the level of each that trials show."""
+
+
+class Remark(str):
+    """A sentence about an analysis that other code looks for by what it is about, never by its words."""
+
+    about: About
+
+    def __new__(cls, text: str, about: About) -> Remark:
+        """Return the sentence ``text`` with what it is ``about``."""
+        remark = super().__new__(cls, text)
+        remark.about = about
+        return remark
+
+
+About = Literal["model", "uncorrelated slopes", "replaced model", "no bound"]
+"""What a remark is about: the fitted mixed model, in particular how its random slopes began or that it replaces the planned one; the
+bound of equivalence that a plan lost."""
+
+
+def remarks_about(remarks: Iterable[str], *about: About) -> list[Remark]:
+    """Return the remarks that are about one of these."""
+    return [remark for remark in remarks if isinstance(remark, Remark) and remark.about in about]
+
 
 _PARTICIPANTS = re.compile(r"(?:at )?([0-9]+) participants?")
 

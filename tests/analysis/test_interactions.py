@@ -13,13 +13,14 @@ import pytest
 
 from analysis import Tables, load
 from analysis.mixed import Fit, VarianceComponent, fit, margins
-from analysis.plan import CrossedFactors, LevelDifference, Plan, cell_name, read_contrast
+from analysis.plan import CrossedFactors, LevelDifference, Plan, cell_name, read_contrast, remarks_about
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.power.assumptions import assumed, from_mapping
 from analysis.power.curves import power_table
 from analysis.power.pilots import from_fit_file
 from analysis.power.simulation import SimulatedDesign, SimulationQuestion, grid, planned_of
+from analysis.report.results import outcome
 from analysis.report.results.tables import model_table
 from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
@@ -120,14 +121,28 @@ def test_a_cell_that_people_lack_leaves_the_interaction_of_a_model_tested(tmp_pa
     assert found["gpt",].estimable
     assert found["human",].left_out and found["human", "gpt"].left_out
     assert any("People: no trials in transposed/cursive" in one for one in analysis.remarks)
+    assert analysis.companion is not None
+    of_model = remarks_about(analysis.companion.remarks, "model", "uncorrelated slopes")
+    others = set(analysis.companion.remarks) - set(of_model)
+    assert of_model and set(of_model) <= set(analysis.remarks)
+    assert others and not others & set(analysis.remarks), "what a companion leaves out is named once"
 
 
-def contrast(simple: tuple[float, ...] = (), groups: tuple[str, ...] = ("human",), **more: Any) -> Contrast:
-    estimate = simple[0] - simple[1] if simple else 1.0
-    given = {"p_adjusted": 0.01, "low": estimate - 0.1, "high": estimate + 0.1, **more}
-    return Contrast(
-        "transposed", "word", groups, estimate, 0.05, 3.0, None, 0.01, family=1, at=("cursive", "plain"), simple=simple, **given
-    )  # fmt: skip
+@pytest.mark.parametrize(
+    ("simple", "described"),
+    [
+        ((0.3, 0.1), "larger"),
+        ((-0.1, -0.3), "smaller"),
+        ((0.1, -0.2), "different"),
+        ((-0.1, 0.2), "different"),
+    ],
+)
+def test_an_interaction_claims_no_direction_of_simple_effects_that_differ_in_sign(
+    simple: tuple[float, float], described: str
+) -> None:
+    difference = LevelDifference("transposed", "word", at=("cursive", "plain"))
+    found = Contrast.of(difference, ("human",), 0.2, 0.05, 4.0, None, 0.01, (0.1, 0.3), simple=simple)
+    assert outcome(found, 0.05) == described
 
 
 KINDS = {"human": "human", "gpt": "model"}

@@ -32,7 +32,7 @@ MOST_LEVELS = 6
 """Largest number of conditions whose differences from one reference are described one by one."""
 MOST_OPEN = 8
 """Largest number of sentences on planned comparisons of and with models that remain open."""
-NOT_ESTIMABLE, NOT_SIGNIFICANT, OPPOSITE = "not estimable", "not significant", "opposite"
+NOT_ESTIMABLE, NOT_SIGNIFICANT, DIFFERENT = "not estimable", "not significant", "different"
 EQUIVALENT = {
     True: "are equivalent within the bound fixed beforehand",
     False: "were not shown to be equivalent within the bound fixed beforehand",
@@ -252,13 +252,9 @@ def outcome(contrast: Contrast, alpha: float) -> str:
         return NOT_SIGNIFICANT
     if len(contrast.simple) == 2:
         first_effect, second_effect = contrast.simple
-        return (
-            OPPOSITE
-            if first_effect * second_effect < 0
-            else "larger"
-            if abs(first_effect) > abs(second_effect)
-            else "smaller"
-        )
+        if first_effect * second_effect < 0:  # neither is tested, so that no opposite directions are shown
+            return DIFFERENT
+        return "larger" if abs(first_effect) > abs(second_effect) else "smaller"
     return "lower" if contrast.estimate < 0 else "higher"
 
 

@@ -34,9 +34,8 @@ from analysis.frames import indicator
 from analysis.intervals import OF_SHARES
 from analysis.multiple_comparisons import with_adjusted
 from analysis.names import plain
-from analysis.plan import MEASURES, Plan, against_reference
+from analysis.plan import MEASURES, Plan, against_reference, remarks_about
 from analysis.preprocessing.exclusions import TIMED
-from analysis.random_structure import BEGUN_UNCORRELATED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named, spoken
 from analysis.report.apa_tables import ApaTable, decimals
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
@@ -478,9 +477,7 @@ def _scales(
     for row in scales.table.to_dict("records"):
         readers = " − ".join(map(spoken, str(row["groups"]).split(" − ")))
         agreeing.setdefault(row["agree"], []).append(f"{row['contrast']} ({readers})")
-    doubts = [
-        fromkey for fromkey in dict.fromkeys((*log.remarks, *raw.remarks)) if fromkey.startswith(_DOUBTFUL)
-    ]
+    doubts = list(dict.fromkeys(remarks_about((*log.remarks, *raw.remarks), "uncorrelated slopes")))
     part.write(
         "scales",
         plan=plan,
@@ -508,7 +505,6 @@ def _scales(
 
 
 _VERDICTS = ("same", "one scale only", "opposite", "not estimable")
-_DOUBTFUL = ("Left out", BEGUN_UNCORRELATED)
 Both = tuple[Contrast, Contrast | None]  # a contrast on the log scale and in milliseconds
 
 
