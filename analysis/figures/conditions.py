@@ -80,7 +80,7 @@ class ConditionMeans:
     chance: float | None = None  # share that guessing gets right
     effects: tuple[Effect, ...] = ()
     axis: str = ""  # what contrasts are measured in; ``odds ratio`` has a logarithmic axis
-    left_out: int = 0  # conditions that are not drawn because no contrast compares them
+    is_part: bool = False  # whether conditions are not drawn because no contrast compares them
 
     def of_contrasts(self) -> ConditionMeans:
         """Return the first condition and those that contrasts compare if there are many; otherwise, all."""
@@ -89,7 +89,7 @@ class ConditionMeans:
         if len(self.levels) <= MOST_LEVELS or len(levels) < 3:
             return self
         cells = [cell for cell in self.cells if cell.level in named]
-        return replace(self, levels=levels, cells=cells, left_out=len(self.levels) - len(levels))
+        return replace(self, levels=levels, cells=cells, is_part=True)
 
     @property
     def panels(self) -> list[tuple[str, ...]]:

@@ -140,7 +140,11 @@ def sensitivity_figure(
             figure, handles, min(legend_columns, len(handles)), bbox_to_anchor=(0.53, 0.0),
             handletextpad=0.3, columnspacing=1.2, labelspacing=0.25,
         )  # fmt: skip
-    values = {"factor": factor, "signal": signal, "cells": cells}
+    people = cells[cells["kind"].map(is_person)]
+    values = {
+        **{"factor": factor, "signal": signal, "cells": cells},
+        **{"has_dots": not people["pooled"].all(), "has_pooled": people["pooled"].any()},
+    }
     return Drawing.described(name, figure, look, "sensitivity", **values)
 
 
@@ -156,7 +160,7 @@ def _panel(axes: Axes, cells: pd.DataFrame, readers: pd.DataFrame, look: dict[st
     able = readers[(readers["signals"] > 0) & (readers["others"] > 0)]
     for cell in cells.to_dict("records"):
         mark, size = look[str(cell["reader_group"])], _sized(look[str(cell["reader_group"])])
-        if is_person(mark.kind):
+        if is_person(mark.kind) and not cell["pooled"]:
             members = able[able["reader_group"] == cell["reader_group"]]
             axes.scatter(
                 members["criterion"],

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import isclose
 
 from analysis import apa
 
@@ -13,14 +14,56 @@ MOST_DIFFERENCES_NAMED = 4
 
 
 def by_level(levels: Sequence[str], values: Sequence[str], sizes: Sequence[float]) -> str:
-    """Return the words before "condition" in a sentence."""
-    phrases = [f"{value} in the {level}" for value, level in zip(values, levels, strict=True)]
-    if len(set(values)) == 1 < len(values):
-        return f"{values[0]} in each"
-    if len(phrases) <= MOST_TOLD:
-        return apa.listing(phrases)
-    order = sorted(range(len(phrases)), key=lambda index: sizes[index])
-    return f"{phrases[order[0]]} condition to {phrases[order[-1]]}"
+    """Return what a sentence says of a value by condition: all of a few conditions, of more the lowest and the highest."""
+    if len(set(values)) == 1 < len(values) or len(values) > MOST_TOLD:
+        return " to ".join(lowest_and_highest(levels, values, sizes))
+    return (
+        apa.listing([f"{value} in the {level}" for value, level in zip(values, levels, strict=True)])
+        + " condition"
+    )
+
+
+def lowest_and_highest(
+    levels: Sequence[str], values: Sequence[str], sizes: Sequence[float]
+) -> tuple[str, ...]:
+    """Return the lowest and the highest value, each with all conditions that have it; one phrase if all values are equal."""
+    if len(set(values)) == 1:
+        return (f"{values[0]} {'in each condition' if len(values) > 1 else in_conditions(levels)}",)
+    ends = (min(sizes), max(sizes))
+    return tuple(
+        dict.fromkeys(
+            where_told(
+                [
+                    (level, value)
+                    for level, value, size in zip(levels, values, sizes, strict=True)
+                    if is_tied(size, end)
+                ]
+            )
+            for end in ends
+        )
+    )
+
+
+def is_tied(size: float, extreme: float) -> bool:
+    """Whether a value is as extreme as another, apart from rounding."""
+    return isclose(size, extreme, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def where_told(told: Iterable[tuple[str, str]], form: str = "{value} {where}") -> str:
+    """Return values with their conditions, those that have the same value together."""
+    by_value: dict[str, list[str]] = {}
+    for level, value in told:
+        by_value.setdefault(value, []).append(level)
+    return apa.listing(
+        [form.format(value=value, where=in_conditions(names)) for value, names in by_value.items()]
+    )
+
+
+def in_conditions(levels: Sequence[str]) -> str:
+    """Return a few conditions by name, of more their number: ``in the a and b conditions``, ``in five conditions``."""
+    if len(levels) > MOST_DIFFERENCES_NAMED:
+        return f"in {apa.worded(len(levels), 'condition')}"
+    return f"in the {apa.listing(list(levels))} {'condition' if len(levels) == 1 else 'conditions'}"
 
 
 def which_of(names: Sequence[str], of: int, noun: str = "difference") -> str:

@@ -176,7 +176,7 @@ def figures_of(
     of_all = [
         replace(row, effects=())
         for row, part_of_it in zip(shown, of_contrasts, strict=True)
-        if part_of_it.left_out
+        if part_of_it.is_part
     ]
     for start, rows_drawn in (("condition", of_contrasts), ("all_conditions", of_all)):
         for some in _by_figure(rows_drawn):

@@ -20,7 +20,7 @@ from analysis.plan import ALPHA, Measure
 from analysis.random_structure import on_models_in_general
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
-from analysis.report.condense_levels import MOST_TOLD, by_level
+from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level, is_tied, where_told
 from analysis.report.effect_sizes import felt
 from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis, Contrast
@@ -432,7 +432,17 @@ def _of_reader(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds, 
     """State of one reader, or one pair, in how many conditions it differs from the reference, and where most and least."""
     differ, direction = _differing(contrasts, analysis), words_of_direction(analysis.plan.measure)
     shown = differ or contrasts
-    greatest, smallest = max(shown, key=_size), min(shown, key=_size)
+    greatest, smallest = max(map(_size, shown)), min(map(_size, shown))
+
+    def told_of(size: float) -> Markup:
+        extreme = [contrast for contrast in shown if is_tied(_size(contrast), size)]
+        return Markup(
+            where_told(
+                ((str(escape(one.first)), str(_in_brackets(one, analysis, brief))) for one in extreme),
+                "{where} ({value})",
+            )
+        )
+
     lower = sum(contrast.estimate < 0 for contrast in differ)
     words = zip(direction or ("lower", "higher"), (lower, len(differ) - lower), strict=True)
     return _said(
@@ -441,10 +451,9 @@ def _of_reader(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds, 
         kinds,
         differ=differ,
         ways=[(word, count) for word, count in words if count],
-        greatest=greatest,
-        smallest=smallest if differ and smallest is not greatest else None,
+        greatest=told_of(greatest),
+        smallest=told_of(smallest) if differ and not is_tied(smallest, greatest) else None,
         is_brief=brief,
-        in_brackets=lambda contrast: _in_brackets(contrast, analysis, brief),
         **_compared(contrasts, analysis, kinds) | {"several": is_several(contrasts[0].groups[-1], kinds)},
     )
 
@@ -454,6 +463,8 @@ def _of_models(
 ) -> Markup:
     """State of many models in how many conditions the one with fewest and the one with most differ, and where most."""
     order = sorted(by_model, key=lambda contrasts: len(_differing(contrasts, analysis)))
+    each = [contrast for contrasts in by_model for contrast in contrasts]
+    greatest = [contrast for contrast in each if is_tied(_size(contrast), max(map(_size, each)))]
     return _said(
         "crowd_of_models",
         analysis,
@@ -463,7 +474,8 @@ def _of_models(
         least_of=order[0][0].groups[-1],
         most_of=order[-1][0].groups[-1],
         many=max(len(contrasts) for contrasts in by_model),
-        greatest=max((contrast for contrasts in by_model for contrast in contrasts), key=_size),
+        greatest=greatest if len(greatest) <= MOST_DIFFERENCES_NAMED else greatest[:1],
+        tied=len(greatest),
         in_brackets=lambda contrast: _in_brackets(contrast, analysis, brief),
         **_compared([contrasts[0] for contrasts in by_model], analysis, kinds),
     )

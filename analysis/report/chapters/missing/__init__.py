@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -24,6 +25,7 @@ from analysis.preprocessing.participant_flow import flow_steps, time_steps
 from analysis.readers import group_order, in_order, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
+from analysis.report.condense_levels import is_tied, lowest_and_highest, where_told
 from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import ChapterLayout
 from analysis.report.results import paragraphs
@@ -214,14 +216,24 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
 
 def _of_reader(group: str, cells: pd.DataFrame) -> dict[str, Any]:
     """Return how many of a reader's answers are missing, where, and where they matter most."""
-    differences = (cells["valid_only"] - cells["wrong"]).dropna()
+    levels, shares = [str(cell) for cell in cells["said_cell"]], cells["missing_share"].tolist()
+    gains = (cells["valid_only"] - cells["wrong"]).tolist()
+    changes = [
+        f"from {apa.percent(wrong)} to {apa.percent(valid)}"
+        for wrong, valid in zip(cells["wrong"], cells["valid_only"], strict=True)
+    ]
+    most = max((gain for gain in gains if np.isfinite(gain)), default=np.nan)
+    changed = [
+        (level, change)
+        for level, change, gain in zip(levels, changes, gains, strict=True)
+        if is_tied(gain, most)
+    ]
     return {
         "group": group,
         "missing": int(cells["missing"].sum()),
         "of": cells["trials"].sum(),
-        "least": cells.iloc[int(cells["missing_share"].argmin())].to_dict(),
-        "most": cells.iloc[int(cells["missing_share"].argmax())].to_dict(),
-        "at": cells.iloc[cells.index.get_loc(differences.idxmax())].to_dict() if len(differences) else None,
+        "ends": lowest_and_highest(levels, [apa.percent(share) for share in shares], shares),
+        "changed": where_told(changed, "{where}, {value}"),
     }
 
 

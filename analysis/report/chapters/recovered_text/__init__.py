@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import apa
 from analysis.descriptives import ConditionMean, describe_rows, described_rows
 from analysis.figures.measures import recovered_figure
 from analysis.measures.recovery import recovery, recovery_trials
@@ -18,7 +19,7 @@ from analysis.plan_runner import carry_out
 from analysis.planned import parted_by_sessions, shown
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
-from analysis.report.condense_levels import MOST_TOLD
+from analysis.report.condense_levels import lowest_and_highest
 from analysis.report.described.layouts import intervals_told
 from analysis.report.filters import where
 from analysis.report.fit_warnings import warnings_of
@@ -139,20 +140,32 @@ def _described(sums: pd.DataFrame, intervals: str, part: TrialPart, kinds: dict[
         rates=LAYOUT.table("rates", sums, f"{stem}_rates", by=by, held=fixed_levels, **facts),
         drawing=recovered_figure(stem, sums, name, levels, kinds),
         by=_by(part),
-        readers=[{"group": str(group), **_of_reader(sums[sums[GROUP] == group])} for group in readers],
+        readers=[
+            {"group": str(group), **_of_reader(sums[sums[GROUP] == group], factor)} for group in readers
+        ],
         nothing=[level for level in levels if level not in changed] if factor else [],
         **facts,
     )
 
 
-def _of_reader(rows: pd.DataFrame) -> dict[str, Any]:
-    """Return the conditions that a sentence tells, of many those of which least and most was recovered, and what was copied."""
+def _of_reader(rows: pd.DataFrame, factor: str | None) -> dict[str, Any]:
+    """Return of how many words least and most was recovered, in which conditions, and what was copied."""
     changed = [row for row in rows.to_dict("records") if row["changed"]]
-    is_range = len(changed) > MOST_TOLD
-    if is_range:
-        ordered = sorted(changed, key=lambda row: float(row["words"]))
-        changed = [ordered[0], ordered[-1]]
-    return {"told": changed, "is_range": is_range, "kept": rows["kept"].min()}
+    values = [
+        f"{apa.percent(row['words'])} ("
+        + (
+            f"with one typo allowed, {apa.percent(row['words_with_one_typo'])}; "
+            if row["words_with_one_typo"] > row["words"]
+            else ""
+        )
+        + f"RR = {apa.number(row['rr'], 1)}%)"
+        for row in changed
+    ]
+    ends = tuple(values)
+    if factor and changed:
+        sizes = [float(row["words"]) for row in changed]
+        ends = lowest_and_highest([str(row[factor]) for row in changed], values, sizes)
+    return {"ends": ends, "kept": rows["kept"].min()}
 
 
 def _modelled(material: Material, part: TrialPart, changing: list[str], *, any_typo: bool) -> Draft:

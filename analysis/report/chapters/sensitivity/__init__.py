@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +17,9 @@ from analysis.measures import signal_detection as detection
 from analysis.multiple_comparisons import with_adjusted
 from analysis.names import plain
 from analysis.preprocessing.exclusions import each_answer_once, not_told_apart, unseen
-from analysis.readers import headed, kinds_of, named
+from analysis.readers import PARTICIPANT_KINDS, headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
+from analysis.report.condense_levels import lowest_and_highest
 from analysis.report.effect_sizes import p_said
 from analysis.report.layout import ChapterLayout
 
@@ -96,6 +96,7 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
     cells = detection.of_groups(classes, factor, levels)
     readers = detection.signal_detection(classes.trials, [factor] if factor else [], classes.signal)
     kinds = {str(cell[detection.GROUP]): str(cell["kind"]) for cell in cells.to_dict("records")}
+    is_of_people = cells["kind"].isin(PARTICIPANT_KINDS)
     grouped = {
         str(group): group_cells.to_dict("records")
         for group, group_cells in cells.groupby(detection.GROUP, sort=False)
@@ -114,6 +115,8 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
             is_any_missing=any(cell["missing"] for group_cells in grouped.values() for cell in group_cells),
             signal=classes.signal,
             is_pooled=cells["pooled"].any(),
+            has_means=not cells.loc[is_of_people, "pooled"].all(),
+            has_models=not is_of_people.all(),
         ),
         drawing=sensitivity_figure(stem, cells, readers, factor, classes.signal, classes.other),
         factor=factor,
@@ -123,13 +126,16 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
     )
 
 
-def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """Return a reader's cells with the least and the greatest d′ and criterion."""
-    estimated = {
-        name: [cell for cell in cells if np.isfinite(cell[name])] or cells for name in detection.MEASURED
-    }
-    least = {name: min(measured, key=itemgetter(name)) for name, measured in estimated.items()}
-    return group, least, {name: max(measured, key=itemgetter(name)) for name, measured in estimated.items()}
+def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, tuple[str, ...]]]:
+    """Return a reader's least and greatest d′ and criterion, each with the conditions that have it."""
+    ends = {}
+    for name in detection.MEASURED:
+        measured = [cell for cell in cells if np.isfinite(cell[name])] or cells
+        levels = [str(cell["level"]) for cell in measured]
+        sizes = [float(cell[name]) for cell in measured]
+        values = [apa.number(size) for size in sizes]
+        ends[name] = lowest_and_highest(levels, values, sizes) if any(levels) else tuple(values)
+    return group, ends
 
 
 def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
