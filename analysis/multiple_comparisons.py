@@ -37,9 +37,30 @@ def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
     all_contrasts = adjusted([(analysis.plan, analysis.contrasts) for analysis in analyses], DIRECTIONS)
     all_remarks = _one_interval_each(analyses, all_contrasts)
     return [
-        replace(analysis, contrasts=tuple(contrasts), remarks=(*analysis.remarks, *remarks))
+        replace(
+            analysis,
+            contrasts=tuple(contrasts),
+            remarks=(*analysis.remarks, *remarks),
+            companion=_adjusted_alike(analysis.companion, contrasts),
+        )
         for analysis, contrasts, remarks in zip(analyses, all_contrasts, all_remarks, strict=True)
     ]
+
+
+def _adjusted_alike(companion: Analysis | None, contrasts: Sequence[Contrast]) -> Analysis | None:
+    """Return the mixed model that checks contrasts with intervals adjusted as theirs, and without p values of its own."""
+    if companion is None:
+        return None
+    checked = {(contrast.label, contrast.groups): contrast for contrast in contrasts}
+    checking = []
+    for contrast in companion.contrasts:
+        of = checked.get((contrast.label, contrast.groups))
+        if contrast.estimable and of is not None and of.estimable:
+            ends = replace(of, furthest=contrast.furthest)
+            low, high = ends.ends_around(contrast.estimate, contrast.se, contrast.df)
+            contrast = replace(contrast, p_adjusted=float("nan"), low=low, high=high)
+        checking.append(contrast)
+    return replace(companion, contrasts=tuple(checking))
 
 
 def _one_interval_each(analyses: Sequence[Analysis], all_contrasts: list[list[Contrast]]) -> list[list[str]]:
@@ -191,17 +212,9 @@ def _with_interval(contrast: Contrast, p: float, reach: float, n_tests: int) -> 
     """Return a contrast with its adjusted p and the interval of this reach; without, where it is not estimable."""
     if not contrast.estimable:
         return replace(contrast, p_adjusted=float("nan"), family=n_tests)
-    low = (
-        -contrast.furthest
-        if contrast.side < 0
-        else max(contrast.estimate - reach * contrast.se, -contrast.furthest)
-    )
-    high = (
-        contrast.furthest
-        if contrast.side > 0
-        else min(contrast.estimate + reach * contrast.se, contrast.furthest)
-    )
-    return replace(contrast, p_adjusted=p, family=n_tests, low=low, high=high, reach=reach)
+    reaching = replace(contrast, p_adjusted=p, family=n_tests, reach=reach)
+    low, high = reaching.ends_around(contrast.estimate, contrast.se, contrast.df)
+    return replace(reaching, low=low, high=high)
 
 
 def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> list[Contrast]:

@@ -85,18 +85,20 @@ class CheckForm:
     se: float
     df: float | None = None  # None where the statistic is z
     scale: str = ""  # ``LOG`` for differences of logs that are shown in percent
+    is_bounded: bool = True  # whether no difference on its scale exceeds the largest one of the contrast
 
     def judged(self, planned: Contrast, alpha: float) -> CheckOutcome | None:
         """Compare it with a planned contrast, whose adjustment its interval takes; None where it has no interval."""
-        # a recovery rate has no lowest value: an answer can be further from the intact text than what was shown
-        limited = replace(planned, furthest=np.inf) if self.where == BY_CHARACTERS else planned
+        limited = planned if self.is_bounded else replace(planned, furthest=np.inf)
         low, high = limited.ends_around(self.estimate, self.se, self.df)
         is_bare = apa.without_width(low, high) and not planned.is_constant  # too few clusters, for example
-        if is_bare or not np.isfinite([self.estimate, low, high]).all():
+        if is_bare or not np.isfinite(self.estimate) or np.isnan([low, high]).any():
             return None
         outcome = outcome_of(planned, alpha, self.estimate, low, high)
+        # a directional test has no interval on its other side, where a check may still contradict it
+        ends = replace(limited, direction="two-sided").ends_around(self.estimate, self.se, self.df)
         estimate, low, high = _in_unit((self.estimate, low, high), self.scale)
-        return CheckOutcome(outcome, estimate, low, high, self.where)
+        return CheckOutcome(outcome, estimate, low, high, ends[0] * ends[1] > 0, self.where)
 
 
 @dataclass(frozen=True)
@@ -107,14 +109,10 @@ class CheckOutcome:
     estimate: float  # on the check's own scale; of several rules in one check, those of the one that is named
     low: float
     high: float
+    excludes_zero: bool  # on either side, whatever the direction of the test
     where: str = ""  # which rule or set of items it is; empty where the check has one form
     differing: int = 0  # how many forms of the check do not find the same, of how many
     of: int = 1
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the interval excludes zero."""
-        return self.low * self.high > 0
 
 
 @dataclass(frozen=True)
@@ -243,7 +241,7 @@ def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
             yield (
                 name,
                 (contrast.label, contrast.groups),
-                [CheckForm("", contrast.estimate, contrast.se, contrast.df)],
+                [CheckForm("", contrast.estimate, contrast.se, contrast.df, is_bounded=name != SCALE)],
             )
 
 
@@ -299,7 +297,11 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
                 name,
                 (str(contrast), (str(group),)),
                 [
-                    CheckForm(str(row[choice]), row["difference"], row["se"], row["df"], row["scale"])
+                    # a recovery rate has no lowest value: an answer can be further from the intact text than what was shown
+                    CheckForm(
+                        *(str(row[choice]), row["difference"], row["se"], row["df"], row["scale"]),
+                        is_bounded=row[choice] != BY_CHARACTERS,
+                    )
                     for row in rows.to_dict("records")
                 ],
             )

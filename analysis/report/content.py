@@ -195,7 +195,7 @@ def gather(
         recovery_figure=recovery_figure_,
         models_table=models,
         recovery_sections=tuple(
-            _section(_bare(replace(analysis, contrasts=()), cells), cells, kinds, numbers, already)
+            _section(_bare(analysis, cells), cells, kinds, numbers, already)
             for analysis, cells in ((analysis, means_of(analysis.plan, used, tables)) for analysis in extra)
         ),
         further_tables=tuple(further_tables),
@@ -239,12 +239,13 @@ def _recovery(
         done = _carried_out(plan, analyses)
         if done is None:
             progress(f"model: {plan.name}")
-        analysis = done or carry_out(plan, tables)
+        # which effects were simulated is known: nothing is tested, but what the report tests has its interval there
+        analysis = replace((done or carry_out(plan, tables)).of_model, contrasts=())
         same = _same_model(analysis, analyses)
         if same is None:
             extra.append(analysis)
         tested = () if same is None else same.of_model.contrasts
-        effects = recovered(replace(analysis.of_model, contrasts=tested), tables)
+        effects = recovered(replace(analysis, contrasts=tested), tables)
         fit = (same or analysis).fit
         fits += [fit] if effects and fit is not None else []
         recovered_effects += effects

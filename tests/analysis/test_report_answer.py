@@ -100,7 +100,7 @@ def checked(content: ReportContent, outcomes: dict[str, str], p: float = 0.001) 
     analysis = content.planned[0].analysis
     one = replace(analysis.contrasts[0], p_adjusted=p, estimate=-2.0)
     return CheckedContrast(
-        analysis, one, {name: CheckOutcome(said, 1.0, 0.5, 1.5) for name, said in outcomes.items()}
+        analysis, one, {name: CheckOutcome(said, 1.0, 0.5, 1.5, True) for name, said in outcomes.items()}
     )
 
 

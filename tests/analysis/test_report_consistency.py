@@ -21,6 +21,8 @@ from analysis.report.chapters import optional_names
 from analysis.report.content import gather
 from analysis.report.inline import plain_text
 from analysis.report.numbering import ReportContent
+from analysis.report.results import in_mixed_model
+from analysis.robustness import SAME, SCALE
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 from tests.analysis.word_study import with_forms
@@ -199,6 +201,31 @@ def test_a_difference_of_ratings_has_one_interval(tmp_path: Path) -> None:
     assert set(found) == {"b − a", "c − a"} and all(len(ends) == 1 for ends in found.values())
     (model,) = (one.table for one in content.all_tables() if "_model_" in one.table.name)
     assert "estimated without it" in model.note and "adjusted p" not in model.note
+
+
+def test_the_mixed_model_that_checks_a_difference_has_one_interval_and_one_outcome(
+    rehearsal: Rehearsal,
+) -> None:
+    """The remark in the Results, the row of the matrix, the table of the model and the recovery take the same interval."""
+    content, compared = rehearsal.content, 0
+    for section in content.sections:
+        analysis = section.analysis
+        for other in () if analysis.companion is None else analysis.companion.contrasts:
+            planned = next(
+                one for one in analysis.contrasts if (one.label, one.groups) == (other.label, other.groups)
+            )
+            checked = content.matrix.checked(analysis, planned)
+            if checked is not None and other.estimable:
+                cell, compared = checked.cells[SCALE], compared + 1
+                assert (cell.low, cell.high) == (other.low, other.high) and np.isnan(other.p_adjusted)
+                remark = in_mixed_model(planned, analysis)
+                assert (SAME if remark is None else remark[1]) == cell.outcome
+                label, ends = f"{other.first} − {other.second}", (other.low, other.high)
+                found = [one for one in content.recovery if (one.measure, one.label) == ("correct", label)]
+                assert all((one.low, one.high) == ends for one in found if one.scale == "logit")
+    assert compared
+    for section in content.recovery_sections:
+        assert section.analysis.companion is None and not section.analysis.contrasts
 
 
 def test_no_p_contradicts_its_interval(rehearsal: Rehearsal) -> None:

@@ -27,7 +27,6 @@ from analysis.report.planned_effects import planned_effects
 from analysis.results import Contrast
 from analysis.robustness import (
     APPEARS,
-    BY_CHARACTERS,
     BY_ITEMS,
     BY_PARTICIPANTS,
     ITEM_SETS,
@@ -573,7 +572,9 @@ def test_an_interval_ends_at_the_limits_of_shares_but_not_of_recovery_rates() ->
     one = Contrast(
         "a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 1, reach=3.2, furthest=100.0
     )
-    share, rate = (CheckForm(where, -87.0, 10.0, 40.0).judged(one, 0.05) for where in ("", BY_CHARACTERS))
+    share, rate = (
+        CheckForm("", -87.0, 10.0, 40.0, is_bounded=bounded).judged(one, 0.05) for bounded in (True, False)
+    )
     assert share is not None and share.low == -100.0
     assert rate is not None and rate.low == pytest.approx(-87.0 - 32.0)
 
@@ -598,6 +599,7 @@ def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
     below, above = CheckForm("", -4.0, 1.0).judged(one, 0.05), CheckForm("", 4.0, 1.0).judged(one, 0.05)
     assert below is not None and above is not None
     assert (below.outcome, above.outcome) == (SAME, REVERSED)
+    assert above.low == pytest.approx(4.0 - 1.64) and above.high == np.inf and above.excludes_zero
 
 
 def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, b
 from analysis.report.effect_sizes import felt
 from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis, Contrast
+from analysis.robustness import SAME, outcome_of
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
 MOST_SINGLY = 3
@@ -288,7 +289,7 @@ def of_one_outcome(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kin
     if len(contrasts) > 1:
         return _said("several", analysis, kinds, size=size, **values)
     bound, bounded = _bound(first, analysis)
-    other = _in_mixed_model(first, analysis)
+    other, found = in_mixed_model(first, analysis) or (None, "")
     return _said(
         "difference",
         analysis,
@@ -298,6 +299,7 @@ def of_one_outcome(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kin
         bound=bound,
         bounded=bounded,
         other=other,
+        found_there=found,
         other_size=None if other is None else felt([other], analysis.plan.measure),
         **values,
     )
@@ -328,14 +330,14 @@ def _bound(contrast: Contrast, analysis: Analysis) -> tuple[str, str]:
     return f"±{bound.value:g} {unit}".rstrip(), apa.interval(test.low, test.high, places)
 
 
-def _in_mixed_model(contrast: Contrast, analysis: Analysis) -> Contrast | None:
-    """Return the difference in the mixed model of people where that comes to another conclusion."""
+def in_mixed_model(contrast: Contrast, analysis: Analysis) -> tuple[Contrast, str] | None:
+    """Return the difference in the mixed model of people where that comes to another conclusion, and which."""
     if analysis.companion is None or contrast.crossed is None:
         return None
     for other in analysis.companion.contrasts:
-        if (other.label, other.groups) == (contrast.label, contrast.groups):
-            is_same = (other.p_adjusted < analysis.plan.alpha) == (contrast.p_adjusted < analysis.plan.alpha)
-            return None if is_same or not other.estimable else other
+        if (other.label, other.groups) == (contrast.label, contrast.groups) and other.estimable:
+            outcome = outcome_of(contrast, analysis.plan.alpha, other.estimate, other.low, other.high)
+            return None if outcome == SAME else (other, outcome)
     return None
 
 

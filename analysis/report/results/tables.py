@@ -27,16 +27,17 @@ OF_POINTS = "condition means in which every item counts alike, with variances ov
 
 
 def model_table(analysis: Analysis, name: str) -> ApaTable:
-    """Lay out fixed and random effects; tested differences have the adjusted p and interval, or none where the model is a check."""
-    is_check = analysis.companion is not None and analysis.plan.measure.scale == "raw"
+    """Lay out fixed and random effects; tested differences have the adjusted interval and, unless the model is a check, p."""
+    is_check, raw = analysis.companion is not None, analysis.plan.measure.scale == "raw"
     analysis = analysis.of_model
     model = analysis.model
     assert model is not None
     tested, rows = False, []
     for effect, coefficient in zip(analysis.effects, model.coefficients, strict=True):
         tested |= effect is not coefficient
-        if is_check and effect is not coefficient:
-            effect = replace(effect, statistic=np.nan, df=None, p=np.nan, low=np.nan, high=np.nan)
+        if is_check and raw and effect is not coefficient:
+            # in the unit of the contrast, whose interval is not that of this model
+            effect = replace(effect, statistic=np.nan, df=None, low=np.nan, high=np.nan)
         term = term_in_words(effect.term, analysis)
         rows.append({"one": effect, "term": term, "is_intercept": effect.term == "(Intercept)"})
     estimable = [coefficient.se for coefficient in model.coefficients if coefficient.estimable]
@@ -48,7 +49,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         model=model,
         measure=analysis.plan.measure,
         logistic=model.family == "binomial",
-        raw=analysis.plan.measure.scale == "raw",
+        raw=raw,
         statistic="z" if all(coefficient.df is None for coefficient in model.coefficients) else "t",
         places=decimals(min(estimable, default=1.0), 2),
         is_any_undetermined=len(estimable) < len(rows),
