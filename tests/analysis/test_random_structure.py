@@ -156,8 +156,9 @@ class TestWhereItStarts:
             assert structure == "(0 + people | participant) + (1 + model | item)"
 
     @pytest.mark.parametrize(("models", "said"), [(("a",), "this model"), (("a", "b"), "these two models")])
-    def test_few_models_are_no_sample(self, models: tuple[str, ...], said: str) -> None:
-        scope = on_models_in_general(study_rows(human=8, models=models, items=24, seed=5))
+    def test_few_models_are_no_sample(self, handover: Make, models: tuple[str, ...], said: str) -> None:
+        rows = study_rows(human=8, models=models, items=24, seed=5)
+        scope = on_models_in_general(load(handover(rows)).trials)
         assert scope is not None and scope.startswith(f"These results describe {said}")
 
 
