@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -216,6 +217,9 @@ def _made_to_differ(study: Study, items: Sequence[Item]) -> set[str]:
     return {name for item in items for name in item.covariates}
 
 
+IN_LIST_1 = " in list 1"
+
+
 def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
     """Return, for each item, the group of items that lists show together in one condition, by list 1."""
     if study.get("design", "lists") == "one" or conditions(items) == 1:
@@ -232,10 +236,47 @@ def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
     }
     return {
         item.item_id: ", ".join(level for factor, level in item.condition.items() if factor in varied)
-        + " in list 1"
+        + IN_LIST_1
         for item in items_of_list(study, items, 1)
         if item.role == "test"
     }
+
+
+CELL, UNEVEN = 4, 0.5
+"""Items that each condition of a list has at least, and the difference in the share of an answer that is reported."""
+
+
+def _uneven_answers(study: Study, items: Sequence[Item]) -> Iterator[str]:
+    """Report an answer that is right far more often in one condition than in another, within each list of a Latin square."""
+    answers: dict[str, set[str | None]] = {}
+    for item in items:
+        if item.role == "test":
+            answers.setdefault(item.item_id, set()).add(item.answer)
+    set_of = {item.item_id: item.set_name for item in items}
+    counts: dict[str, dict[str, Counter[str]]] = {}
+    for item_id, condition in (_together(study, items) or {}).items():
+        (answer, *others), set_name = answers[item_id], set_of[item_id]
+        keys = [settings.get("keys") for _, settings in answering_steps(study, set_name)]
+        if answer is not None and not others and any(isinstance(own, dict) and answer in own for own in keys):
+            counts.setdefault(set_name, {}).setdefault(condition, Counter())[answer] += 1
+    for by_condition in counts.values():
+        totals = {condition: count.total() for condition, count in by_condition.items()}
+        if min(totals.values()) < CELL:
+            continue
+        for answer in sorted(set().union(*by_condition.values())):
+            shares = {condition: by_condition[condition][answer] / totals[condition] for condition in totals}
+            most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
+            if shares[most] - shares[least] >= UNEVEN:
+                often, rarely = (
+                    f"{by_condition[condition][answer]} of {totals[condition]} items in {condition.removesuffix(IN_LIST_1)}"
+                    for condition in (most, least)
+                )
+                yield (
+                    f"note: {study.place('materials')}: in list 1, {answer!r} is right for {often} and for {rarely}, so a preference "
+                    "for one answer would look like an effect of the condition, in every list; the "
+                    f"conditions repeat every {conditions(items)} rows: change the order of the rows"
+                )
+                break
 
 
 def make_items(study: Study) -> Made:
@@ -301,6 +342,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
             *practice.remarks,
             *_keys_elsewhere(study),
             *line_remarks(study, items),
+            *_uneven_answers(study, items),
             *_lacking(language, items),
         ],
         [*tested.skipped, *practice.skipped],

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiment.building import build_study
+from experiment.building.build import make_items
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
 from experiment.cli.new import copy_template, templates
@@ -182,3 +183,22 @@ def test_scrambled_bench_trains_under_the_three_rules_of_the_paper(tmp_path, cor
     assert {one.rule for one in found.values()} == set(PUBLISHED_RULES)
     assert len({(one.on, one.seed, one.texts, one.epochs, one.learning_rate) for one in found.values()}) == 1
     assert {one.get("trained") for one in study.models.values()} == {None, *found}
+
+
+@pytest.mark.parametrize(("template", "part"), [("your-own", None), ("letter-position", "short")])
+def test_a_list_that_confounds_answers_with_conditions_is_reported(tmp_path, template, part):
+    def told():
+        return [
+            line for line in make_items(load_study(tmp_path / "study")).remarks if "change the order" in line
+        ]
+
+    copy_template(template, tmp_path / "study", part=part)
+    assert not told()
+    table = tmp_path / "study" / "sentences.csv"
+    first, *rows = table.read_text("utf-8").splitlines()
+    by_answer = sorted(rows, key=lambda row: row.rsplit(",", 1)[1])
+    half = len(rows) // 2
+    alternating = [row for pair in zip(by_answer[:half], by_answer[half:], strict=True) for row in pair]
+    table.write_text("\n".join([first, *alternating]), "utf-8")
+    (line,) = told()
+    assert "'No' is right for" in line and "and for 0 of" in line
