@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,8 +59,12 @@ def with_bounds_fixed_beforehand(plans: Iterable[Plan], dictionary: Mapping[str,
         reason = "was frozen only when people had begun to take part"
     elif any(".equivalence" in str(line) for line in frozen.get("changes") or []):
         reason = "was changed since the freeze"
+    plans = list(plans)
+    keys = Counter(plan.key for plan in plans if plan.key)
     for plan in plans:
-        if reason and plan.equivalence is not None:
+        if reason and plan.equivalence is not None and len(plan.groups) < 2 and keys[plan.key] < 2:
+            plan = replace(plan, equivalence=None)  # there is no second reader to be equivalent to
+        elif reason and plan.equivalence is not None:
             remark = (
                 f"The equivalence bound ({plan.equivalence.said}) {reason}, so equivalence was not tested."
             )

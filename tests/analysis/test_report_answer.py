@@ -331,3 +331,27 @@ def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> No
     )
     for reason, many in people.items():
         assert f"{many} trials ({reason})" in sample and f"{reason} ({many} trials" in method
+
+
+def test_a_directed_contrast_of_one_reader_is_told_in_its_direction_and_without_what_is_absent(
+    tmp_path: Path, without_chapters: None
+) -> None:
+    """Nothing compares readers or times: neither a bound of equivalence nor milliseconds concern this report."""
+    planned = {
+        "accuracy": {
+            "measure": "correct",
+            "compare": "position",
+            "between": ["human"],
+            "contrasts": ["initial - intact"],
+            "direction": "less",
+            "equivalence": "5 points",
+        }
+    }
+    content = gather(load(write_handover(tmp_path / "h", study_rows(human=10, items=9), planned=planned)))
+    (finding,) = findings(content)
+    assert " differ" not in finding.question and " lower " in finding.question
+    results = " ".join(text for section in content.planned for text in section.paragraphs)
+    assert "two-sided" not in results and " differs" not in results
+    assert not content.standing.departures or not any("bound" in one for one in content.standing.departures)
+    method = " ".join(text for part in content.method for text in part.paragraphs)
+    assert "milliseconds" not in method and "one-sided" in method

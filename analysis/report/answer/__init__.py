@@ -290,7 +290,10 @@ class _Question:
         certainty = ("", "")
         if len(significant) == 1:
             certainty = (next(iter(grades)), support_of(matrix.checked(analysis, significant[0])))
+        directions = {contrast.direction for contrast in contrasts if not contrast.between}
+        expected = {"less": "lower", "greater": "higher"}.get(*directions) if len(directions) == 1 else None
         facts: dict[str, Any] = {"differing": differing, "without": without, "reference": contrasts[0].second}
+        facts["expected"] = expected
         facts["grades"] = grades if len(significant) > 1 else {}
         return self._finding("question_of_crowd", "crowd", certainty, **facts)
 

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from analysis import apa
 from analysis.names import in_words
-from analysis.plan import MEASURES
+from analysis.plan import ALPHA, MEASURES
 from analysis.preprocessing.exclusions import keeps_right_answers_alone, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps, is_statement
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
@@ -344,6 +344,10 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
             "estimated": bool(estimated),
             "has_shares": bool(shares),
             "timed": len(timed),
+            # only planned times have the checks of which this is one
+            "in_milliseconds": any(
+                analysis.plan.planned and analysis.plan.measure.unit == "ms" for analysis in timed
+            ),
         },
         "nouns": list(dict.fromkeys(f"in {analysis.plan.measure.subject}" for analysis in estimated)),
         "units": list(dict.fromkeys(analysis.plan.measure.unit_of_difference for analysis in estimated)),
@@ -362,6 +366,10 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "has_two_factors": any(analysis.plan.crossing is not None for analysis in fitted),
         "has_results": any(analysis.has_results for analysis in analyses),
         "has_planned": any(analysis.plan.planned for analysis in analyses),
+        "has_directed": any(
+            contrast.direction != "two-sided" for analysis in analyses for contrast in analysis.contrasts
+        ),
+        "has_other_alpha": any(analysis.plan.alpha != ALPHA for analysis in analyses),
         "has_exploratory": any(analysis.contrasts and not analysis.plan.planned for analysis in analyses),
         "has_accuracy": bool(shares) or bool(used["correct"].notna().any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),

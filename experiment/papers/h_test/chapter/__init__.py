@@ -543,7 +543,8 @@ def _compared(run: TestRun) -> Iterator[Block]:
     ]
     is_any_data = any(kinds[row["reader"]] != "baseline" for row in tested)
     if not tested or (run.tested and not is_any_data):
-        yield LAYOUT.sentences("not_paired", is_tested=bool(run.tested))
+        is_any_model = any(kind == "model" for kind in kinds.values())
+        yield from [LAYOUT.sentences("not_paired")] if is_any_model and not run.tested else []
         return
     rows = _adjusted(tested, kinds)
     data = [row for row in rows if kinds[row["reader"]] != "baseline"]
@@ -580,7 +581,7 @@ def _makings(run: TestRun) -> Iterator[Block]:
     is_tested = any(set(run.makings) >= values for _, values in run.tested)
     is_any_data = any(kinds[row["reader"]] != "baseline" for row in contrasted)
     if not contrasted or (is_tested and not is_any_data):
-        yield LAYOUT.sentences("no_makings", is_tested=is_tested)
+        yield from [LAYOUT.sentences("no_makings")] if not is_tested else []
         return
     rows = _adjusted(contrasted, kinds)
     data = [row for row in rows if kinds[row["reader"]] != "baseline"]
