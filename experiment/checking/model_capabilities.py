@@ -90,7 +90,8 @@ def giving_of(
         probed = probes.get(address_of(settings))
         if probed is None:
             return KnownCapabilities(
-                None, remark="Not probed yet: `wrods check --probe` asks the server, as every run does first."
+                None,
+                remark="Not probed yet: `wrods check --probe` queries the server, as every run does first.",
             )
         probed_at, capabilities = probed
         gaps = (*capabilities.gaps(needs), *_unused(settings, capabilities, needs))
@@ -107,7 +108,7 @@ def giving_of(
             tuple(f"{settings.use} {lack}." for need, lack in OF_BASELINES.items() if need in needs),
             lacks=frozenset((*OF_BASELINES, "surprisal", "reasoning", "pictures")),
         )
-    return KnownCapabilities(None, remark=f"What {settings.use} gives, its package alone knows.")
+    return KnownCapabilities(None, remark=f"Only the package of {settings.use} knows what it can do.")
 
 
 def _unused(settings: ModelSettings, capabilities: Capabilities, needs: Sequence[Need]) -> list[str]:
@@ -124,8 +125,8 @@ def _unused(settings: ModelSettings, capabilities: Capabilities, needs: Sequence
 
 
 OF_BASELINES: Mapping[Need, str] = {
-    "label_logprobs": "tells no probabilities of labels: margins and label_logprobs stay empty",
-    "likelihoods": "has no probabilities of answers: sessions of it that follow people hold nothing",
+    "label_logprobs": "reports no probabilities of labels, so margins and label_logprobs stay empty",
+    "likelihoods": "has no probabilities of answers, so people's answers cannot be scored with it",
     "states": "has no hidden states",
 }
 
@@ -154,18 +155,18 @@ def _of_checkpoint(
     try:
         folder = checkpoint_folder(settings)
     except NotThereYet as lack:
-        return KnownCapabilities(None, remark=f"Not looked into: {lack.message}.")
+        return KnownCapabilities(None, remark=f"Not examined: {lack.message}.")
     if folder is None:
         return KnownCapabilities(
             None,
-            remark=f"Not looked into: the files of {settings.name} are not on this machine yet; a run downloads them.",
+            remark=f"Not examined: the files of {settings.name} are not on this machine yet; a run downloads them.",
         )
     gaps = []
     lacks: frozenset[Need] = frozenset(("surprisal", "states") if _has_encoder(folder) else ())
     if lacks & set(needs):
         gap_of_need = {
-            "surprisal": "reads with an encoder, in both directions: it has no surprisal, and regions of it stay empty",
-            "states": "reads with an encoder: its hidden states are not kept",
+            "surprisal": "reads with an encoder, in both directions, so it has no surprisal and the regions table has no rows of it",
+            "states": "reads with an encoder, so its hidden states are not kept",
         }
         gaps += [f"{settings.name} {gap_of_need[need]}." for need in needs if need in gap_of_need]
     if "pictures" in needs:
@@ -175,7 +176,7 @@ def _of_checkpoint(
         gaps += _too_long(folder, settings, longest)
     if "system_role" in needs and not _takes_system(folder, settings):
         gaps.append(
-            f"{settings.name} takes no system message in its template: the instructions open the first message of the user."
+            f"{settings.name} has no system message in its chat template, so the instructions open the first user message."
         )
     return KnownCapabilities("its checkpoint", tuple(gaps), lacks=lacks)
 

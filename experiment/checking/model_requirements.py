@@ -52,7 +52,7 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
                 ModelRequirement(
                     "long_labels",
                     f"labels of which one begins another ({short!r}, {longer!r}): {short!r} stands for answers that do not go on "
-                    "to the longer one, and where only first tokens are told the choice is read from what the model writes",
+                    "to the longer one, and if only first tokens are reported, the choice is read from the model's text",
                 )
             )
         elif long:
@@ -99,8 +99,8 @@ def replicates_alike(
     if replicates < 2 or settings.kind not in ("hf", "openai") or manner.temperature:
         return None
     return (
-        f"{replicates} replicates at temperature 0 ask for the most probable answer each time: they tell nothing that one does "
-        "not. Set a temperature, or replicates: 1"
+        f"{replicates} replicates at temperature 0 ask for the most probable answer each time: they add nothing to a single "
+        "one. Set a temperature, or replicates: 1"
     )
 
 

@@ -28,9 +28,9 @@ NEEDED: dict[str, Need] = {
 }
 """The capability of a model that a measure requires."""
 LACKS: dict[Need, str] = {
-    "surprisal": "it tells no surprisal of what it reads",
-    "label_logprobs": "it tells no probabilities of labels, so that choices of it have no margin",
-    "reasoning": "it does not count the tokens of its thoughts",
+    "surprisal": "it reports no surprisal of the text that it reads",
+    "label_logprobs": "it reports no probabilities of labels, so its choices have no margin",
+    "reasoning": "it does not count the tokens of its reasoning",
 }
 
 
@@ -76,9 +76,7 @@ def _lack(
         return f"{measure.name} is measured for people only{INSTEAD.get(measure.name, '')}"
     need = NEEDED.get(measure.name)
     if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
-        return (
-            "its trials have no text that is read for itself (`read`), and only such texts have a surprisal"
-        )
+        return "its trials have no `read` step, and only texts of such steps have a surprisal"
     if measure.name == "margin" and not any(trial["trial_type"] == "choose" for trial in trials):
         return "its trials offer no labels to choose among"
     if need is not None and need in giving.lacks:
@@ -90,15 +88,15 @@ def _lack(
     if not any(
         trial["answer"] is not None or trial["accepted"] for trial in trials if trial["trial_type"] != "read"
     ):
-        return "nothing says which answers are right"
+        return "the correct answers are not defined"
     return None
 
 
 def _proviso(measure: Measure, trials: Sequence[Mapping[str, Any]], giving: KnownCapabilities) -> str | None:
     if measure.name == "latency_ms":
-        return "it has latencies only of sessions by `wrods run --timing`"
+        return "it has latencies only in sessions run with `wrods run --timing`"
     if measure.name == "completion_tokens" and any(trial["trial_type"] == "choose" for trial in trials):
         return "a choice that is scored by its labels generates nothing and has no tokens"
     if measure.name in NEEDED and giving.known_from is None:
-        return f"whether it gives {measure.name} is not known before it is looked into"
+        return f"whether it gives {measure.name} is unknown until it is probed or downloaded"
     return None

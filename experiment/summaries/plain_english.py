@@ -160,7 +160,7 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def _of_model(described: Mapping[str, Any]) -> str:
     return (
         f"{described['sessions']:,} session{'' if described['sessions'] == 1 else 's'}, {described['trials']:,} trials, roughly "
-        f"{described['prompt_tokens']:,} prompt tokens; asked {described['how']}."
+        f"{described['prompt_tokens']:,} prompt tokens; it {described['how']}."
         + "".join(f" {sentence}" for sentence in described["as_published"])
         + (f" {described['costs']}" if described["costs"] else "")
         + (f" {described['judged']}" if described["judged"] else "")
@@ -185,7 +185,7 @@ def _held_against(
     giving = giving_of(settings, requirements, probes, longest)
     planned = planned_of(study, settings, name, plan, giving)
     alike = replicates_alike(study, settings)
-    sentences = [f"Asked of it: {'; '.join(need.because for need in requirements) or 'text alone'}."]
+    sentences = [f"The study needs {'; '.join(need.because for need in requirements) or 'its text alone'}."]
     if giving.known_from is None:
         # for an unavailable model, its own remark gives the reason
         is_missing = (
@@ -193,11 +193,11 @@ def _held_against(
         )
         sentences += [] if is_missing else [giving.remark or ""]
     elif giving.gaps:
-        sentences.append(f"By {giving.known_from}: {' '.join(giving.gaps)}")
+        sentences.append(f"According to {giving.known_from}: {' '.join(giving.gaps)}")
     else:
-        sentences.append(f"By {giving.known_from} it gives all of that.")
+        sentences.append(f"According to {giving.known_from}, it has all of that.")
     sentences += [
-        f"Planned analysis {analysis.name} has nothing of it: {analysis.lack}."
+        f"Planned analysis {analysis.name} has no data of it: {analysis.lack}."
         for analysis in planned
         if analysis.lack
     ]
@@ -206,7 +206,7 @@ def _held_against(
     ]
     sentences += [f"{alike}."] if alike else []
     refused = refused_answers(study, settings)
-    sentences += [f"A run refuses it: {refused}."] if refused else []
+    sentences += [f"A run will refuse it: {refused}."] if refused else []
     return {
         "asked": {need.need: need.because for need in requirements},
         "known_from": giving.known_from,
@@ -310,14 +310,14 @@ def _how(study: Study, settings: Mapping[str, Any]) -> str:
     practice = study.get("models", "practice", default="answered" if context == "session" else "none")
     wording = papers_wording(study)
     parts = [
-        f"each trial by itself in the wording of {wording}, without the study's instructions"
+        f"sees each trial alone in the wording of {wording}, without the study's instructions"
         if wording
         else WORDS["contexts"][context],
         *([WORDS["practice"][practice]] if context != "teacher_forced" else []),
         WORDS["strategies"][strategy],
     ]
     if needs_people(study):
-        parts.append("with list, order and labels of each person who has finished")
+        parts.append("with the list, order and labels of each person who has finished")
     return ", ".join(part for part in parts if part)
 
 
@@ -327,12 +327,12 @@ def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> 
     if tells_of_prompts(kind, settings) or not any(read_step(trial) for trial in trials):
         return ""
     only = any(trial["trial_type"] == "read" and not trial["is_practice"] for trial in trials)
-    more = " Trials in which a text is only read are left out for it." if only else ""
+    more = " It skips trials in which a text is only read." if only else ""
     if kind == "baseline":
-        return f" It tells no surprisal of what is read.{more}"
+        return f" It has no surprisal of the texts that are read.{more}"
     return (
-        " Surprisal of what is read comes only from a server that tells log-probabilities of prompts; from any other the "
-        f"regions table has no rows of it.{more}"
+        " Only a server that reports log-probabilities of prompts gives the surprisal of texts that are read; with any other, "
+        f"the regions table has no rows of this model.{more}"
     )
 
 
@@ -350,7 +350,7 @@ class Judging:
         """Return the judge's work in sentences."""
         tokens_each = f"{self.prompt_tokens / max(self.calls, 1):,.0f}"
         text = (
-            f"{self.judge} then reads its thoughts (`wrods score STUDY --judge {self.judge}`): {self.calls:,} calls of at most "
+            f"{self.judge} then reads its reasoning (`wrods score STUDY --judge {self.judge}`): {self.calls:,} calls of at most "
             f"{tokens_each} tokens each, {self.prompt_tokens:,} together."
         )
         return f"{text} {self.costs}".strip()
@@ -623,7 +623,7 @@ def asked_in_english(study: Study, models: Mapping[str, Mapping[str, Any]]) -> s
     why = (
         f"they read the prompt of {papers}"
         if papers
-        else "wrods asks in English, German and Spanish only. Give your own prompts under `prompts` in texts.json "
+        else "wrods has prompts in English, German and Spanish only. Write your own prompts under `prompts` in texts.json "
         "(docs/study.md#language)"
     )
     return f"Warning: the prompts for models are in English, but the study's language is {study.language!r}: {why}."

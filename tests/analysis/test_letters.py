@@ -305,7 +305,7 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
     assert orders == [("restorer", "initial > final > internal")]
     assert "Some models provide no surprisal" in table.note
     drawing = next(one for one in blocks if isinstance(one, Drawing))
-    assert "tells no surprisal" in drawing.svg or len(drawing.figure.axes) == 4
+    assert "reports no surprisal" in drawing.svg or len(drawing.figure.axes) == 4
     assert "9.00 bits" in drawing.alternative
 
 

@@ -148,7 +148,7 @@ def parse_request_options(settings: ModelSettings) -> RequestOptions:
         raise unknown_name("label_scoring", scoring, ("first", "whole"))
     if scoring == "whole" and surface == "responses":
         raise UserError(
-            "label_scoring: whole cannot be had with api: responses, which tells no log-probabilities of the prompt",
+            "label_scoring: whole is impossible with api: responses, which reports no log-probabilities of the prompt",
             mend="Write api: completions or api: chat, or take label_scoring out.",
         )
     extra = _extra_body(options.get("extra_body"), surface)

@@ -99,9 +99,9 @@ class Capabilities:
         """Describe in sentences what the model supports."""
         return [
             self._of_labels(),
-            "It tells log-probabilities of the prompt: surprisal of regions, and labels of any length (label_scoring: whole)."
+            "It reports log-probabilities of the prompt: surprisal of regions, and labels of any length (label_scoring: whole)."
             if self.prompt_logprobs
-            else "It tells no log-probabilities of the prompt: no surprisal, and no probability of labels longer than one token.",
+            else "It reports no log-probabilities of the prompt: no surprisal, and no probability of labels longer than one token.",
             *(
                 [
                     "The same prompt had different log-probabilities twice, as servers with prefix caching give them: start the "
@@ -110,11 +110,11 @@ class Capabilities:
                 if self.stable_prompt_logprobs is False
                 else []
             ),
-            "It tells no hidden states: only local models do.",
+            "It does not report hidden states; only local models do.",
             *self._of_draws(),
-            "It takes a system message."
+            "It accepts a system message."
             if self.system_role
-            else "It takes no system message: its text opens the first message of the user.",
+            else "It accepts no system message, so that text opens the first user message.",
             self._of_structure(),
             self._of_thoughts(),
             *(["It reads a word from a picture."] if self.pictures else []),
@@ -124,21 +124,21 @@ class Capabilities:
     def _of_labels(self) -> str:
         if self.top_logprobs:
             return (
-                f"It tells the {self.top_logprobs} most probable first tokens of an answer: labels of one token get a "
-                "log-probability where they are among them, and a bound where not."
+                f"It reports the {self.top_logprobs} most probable first tokens of an answer: a label of one token gets a "
+                "log-probability if it is among them, and otherwise an upper bound."
             )
-        return "It tells no log-probabilities of answers: choices are read from what it writes."
+        return "It reports no log-probabilities of answers, so choices are read from its text."
 
     def _of_draws(self) -> list[str]:
         remarks = [
-            "It takes a temperature." if self.temperature else "It refuses a temperature: its own is used."
+            "It accepts a temperature." if self.temperature else "It refuses a temperature and uses its own."
         ]
         if not self.seed:
-            remarks.append("It accepts no seed: a sample cannot be repeated.")
+            remarks.append("It accepts no seed, so a sample cannot be repeated.")
         elif self.heeds_seed is None:
-            remarks.append("It takes a seed; whether it heeds it was not seen.")
+            remarks.append("It accepts a seed; whether the seed has an effect was not tested.")
         elif self.heeds_seed:
-            remarks.append("It heeds a seed: the same one gave the same text twice.")
+            remarks.append("A seed has an effect: the same one gave the same text twice.")
         if self.unfiltered:
             remarks.append(
                 f"It takes {', '.join(self.unfiltered)}, which switch off its own sampling settings, or ignores them."
@@ -147,48 +147,51 @@ class Capabilities:
 
     def _of_structure(self) -> str:
         if self.structure == UNTRIED:
-            return "Whether answers can be held to the labels was not tried, since it thinks and label_only is not set."
+            return "Whether answers can be restricted to the labels was not tested: it reasons first and label_only is not set."
         if self.structure == "none":
-            return "Answers cannot be held to the labels: a parser reads them."
-        return f"Answers can be held to the labels ({self.structure})."
+            return "Answers cannot be restricted to the labels; a parser reads them."
+        return f"Answers can be restricted to the labels ({self.structure})."
 
     def _of_thoughts(self) -> str:
         if not self.thinks:
-            return "It answers without a thought before, or does not count it."
-        counted = "counted apart" if self.reasoning_counts else "not counted apart"
-        return f"It thinks before it answers; the tokens of thoughts are {counted}. Leave room for them: thinking_tokens."
+            return "It answers without reasoning first, or does not count the tokens of its reasoning."
+        counted = "counted separately" if self.reasoning_counts else "not counted separately"
+        return f"It reasons before it answers, and the tokens of its reasoning are {counted}. Leave room: set thinking_tokens."
 
     def gaps(self, needs: Collection[Need]) -> list[str]:
         """Return a message for each need of an analysis that this model does not meet."""
         missing = {
             "label_logprobs": (
                 bool(self.top_logprobs or self.prompt_logprobs),
-                "tells no probabilities of labels: margins and label_logprobs stay empty, and choices are read from its text",
+                "reports no probabilities of labels, so margins and label_logprobs stay empty and choices are read from its text",
             ),
             "long_labels": (
                 self.prompt_logprobs,
-                "tells no probabilities of labels longer than one token: such choices are read from its text",
+                "reports no probabilities of labels longer than one token, so such choices are read from its text",
             ),
             "likelihoods": (
                 bool(self.top_logprobs or self.prompt_logprobs),
-                "tells no probabilities of answers: how likely people's answers are to it cannot be known, and a run stops",
+                "reports no probabilities of answers, so people's answers cannot be scored with it and a run stops",
             ),
-            "surprisal": (self.prompt_logprobs, "tells no surprisal: regions of models stay empty"),
-            "states": (False, "tells no hidden states: only local models do"),
+            "surprisal": (
+                self.prompt_logprobs,
+                "reports no surprisal, so the regions table has no rows of it",
+            ),
+            "states": (False, "does not report hidden states; only local models do"),
             "sampling": (
                 self.temperature and self.draws_differ is not False,
                 "refuses a temperature: its replicates are drawn at its own"
                 if not self.temperature
                 else "wrote the same at temperature 1 with two seeds: its replicates may all be the same",
             ),
-            "system_role": (self.system_role, "takes no system message"),
-            "reasoning": (self.reasoning_counts, "does not count the tokens of its thoughts"),
+            "system_role": (self.system_role, "accepts no system message"),
+            "reasoning": (self.reasoning_counts, "does not count the tokens of its reasoning"),
             "choices": (True, ""),
             "pictures": (
                 self.pictures is True,
-                "has not read a picture so far: query its server again (wrods check --probe)"
+                "has not been tested with a picture: query its server again (wrods check --probe)"
                 if self.pictures is None
-                else "takes a picture and did not read the word in it",
+                else "accepts a picture but did not read the word in it",
             ),
         }
         gaps = []
@@ -491,8 +494,8 @@ async def _find_pictures(
     if str(texts["word"]) in f"{reply.reasoning or ''}{reply.text or ''}".lower():
         return True
     remarks.append(
-        f"It takes a picture and did not read the word in it (it wrote {(reply.text or '')[:40]!r}): what it answers to pictures may "
-        "tell nothing of them."
+        f"It accepts a picture but did not read the word in it (it wrote {(reply.text or '')[:40]!r}): its answers to pictures may "
+        "say nothing about them."
     )
     return False
 

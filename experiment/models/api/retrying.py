@@ -208,10 +208,10 @@ def _key_refused(status: int, message: str, *, with_key: bool) -> RunStopped:
 def no_whole_labels(remarks: Sequence[str]) -> RunStopped:
     """Return the error for whole-label scoring on a server that does not report log-probabilities of the prompt."""
     return RunStopped(
-        "label_scoring: whole is set, and the model's server tells no log-probabilities of the prompt"
+        "label_scoring: whole is set, and the model's server reports no log-probabilities of the prompt"
         + "".join(f". {remark.removesuffix('.')}" for remark in remarks),
-        mend="Take label_scoring out of this model (labels of one token then get a log-probability where the server tells the "
-        "likeliest first tokens), or serve the model with something that tells them: vLLM with api: completions or chat, or "
+        mend="Take label_scoring out of this model (labels of one token then get a log-probability if the server reports the "
+        "most probable first tokens), or serve the model with a program that reports them: vLLM with api: completions or chat, or "
         "hf: on this machine.",
     )
 

@@ -417,7 +417,7 @@ class CommandRun:
         if is_forced and (gaps := capabilities_found.gaps(["likelihoods"])):
             raise RunStopped(
                 gaps[0].removesuffix("."),
-                mend="Name a model whose server tells them (vLLM with label_scoring: whole), or hf: on this machine.",
+                mend="Name a model whose server reports them (vLLM with label_scoring: whole), or hf: on this machine.",
             )
 
     def _facts(self, run: ModelRun) -> dict[str, Any]:

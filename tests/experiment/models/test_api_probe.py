@@ -35,7 +35,7 @@ def test_a_plain_server_is_found_to_give_answers_and_little_else(server):
     assert found.seed and found.temperature and found.system_role
     assert found.resolved_model == server.model
     said = " ".join(found.sentences())
-    assert "choices are read from what it writes" in said and "no surprisal" in said
+    assert "choices are read from its text" in said and "no surprisal" in said
 
 
 def test_a_rich_server_is_found_to_be_rich(server):
@@ -47,7 +47,7 @@ def test_a_rich_server_is_found_to_be_rich(server):
     assert (found.top_logprobs, found.prompt_logprobs, found.structure) == (20, True, "json_schema")
     assert found.stable_prompt_logprobs and found.thinks and found.reasoning_counts and found.cached_counts
     assert found.gaps(["label_logprobs", "long_labels", "surprisal", "sampling", "reasoning"]) == []
-    assert found.gaps(["states"]) == ["scripted tells no hidden states: only local models do."]
+    assert found.gaps(["states"]) == ["scripted does not report hidden states; only local models do."]
 
 
 def test_a_model_that_opens_its_answers_with_other_words_is_told_of(server):
@@ -105,7 +105,7 @@ def test_a_server_that_takes_logprobs_and_sends_none_is_not_asked_for_them(serve
 @pytest.mark.parametrize(
     ("draws", "heeds_seed", "draws_differ", "said"),
     [
-        ("seed", True, True, "It heeds a seed"),
+        ("seed", True, True, "A seed has an effect"),
         ("chance", False, True, "does not heed it"),
         ("nothing", None, False, "it may not draw at all"),
     ],

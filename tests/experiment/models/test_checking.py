@@ -110,7 +110,7 @@ def test_a_probe_is_kept_and_what_the_server_lacks_is_named(tmp_path, server):
     told = checked(folder, "--probe")
     assert str(told["known_from"]).startswith("its probe of 20")
     said = " ".join(told["gaps"])
-    assert "margins and label_logprobs stay empty" in said and "tells no surprisal" in said
+    assert "margins and label_logprobs stay empty" in said and "reports no surprisal" in said
     asked = len(server.probes) + len(server.requests)
     again = checked(folder)
     assert (again["gaps"], again["known_from"]) == (told["gaps"], told["known_from"])
@@ -229,19 +229,19 @@ def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(
     more = ', base_url: "https://api.example.org/v1", price: {input: 1, output: 1}'
     shared = "  context: teacher_forced\n"
     said = checked(written(tmp_path / "s", one("openai:m", more, shared)))["held_against"]
-    (refused,) = [sentence for sentence in said if sentence.startswith("A run refuses it")]
+    (refused,) = [sentence for sentence in said if sentence.startswith("A run will refuse it")]
     assert "teacher-forced session sends it what people answered" in refused
     more = ', base_url: "http://127.0.0.1:9/v1"'
     own = checked(written(tmp_path / "t", one("openai:m", more, shared)))
     assert "likelihoods" in own["asked"] and "choices" not in own["asked"]
-    assert not any(sentence.startswith("A run refuses it") for sentence in own["held_against"])
+    assert not any(sentence.startswith("A run will refuse it") for sentence in own["held_against"])
 
 
 @pytest.mark.parametrize(
     ("measure", "lack"),
     [
-        ("surprisal", "tells no surprisal of what it reads"),
-        ("margin", "tells no probabilities of labels"),
+        ("surprisal", "reports no surprisal of the text"),
+        ("margin", "reports no probabilities of labels"),
         ("reasoning_tokens", None),
         ("completion_tokens", None),
         ("latency_ms", None),
@@ -257,7 +257,7 @@ def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(tmp_p
     before = checked(folder)["planned"]["time"]
     assert before["lack"] is None
     if measure in ("surprisal", "margin", "reasoning_tokens"):
-        assert "not known before it is looked into" in before["proviso"]
+        assert "is unknown until" in before["proviso"]
     after = checked(folder, "--probe")["planned"]["time"]
     assert (after["lack"] is None) if lack is None else (lack in after["lack"]), after
     if measure == "latency_ms":

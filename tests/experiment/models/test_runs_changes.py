@@ -239,7 +239,7 @@ def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_
     with ScriptedOpenAI(answer=lambda body: "word") as server:
         folder = collected(tmp_path, "context: teacher_forced")
         done = invoke("run", folder, "--model", "openai:m", "--base-url", server.url)
-        assert done.exit_code == 1 and "tells no probabilities of answers" in done.output, done.output
+        assert done.exit_code == 1 and "reports no probabilities of answers" in done.output, done.output
         assert server.probes and not server.requests
         server.logprobs = lambda body: {"word": -0.5, "nonword": -1.0}
         again = invoke("run", folder, "--model", "openai:m", "--base-url", server.url)

@@ -254,8 +254,7 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path):
             == 1
         )
     assert (
-        said.count("their training is not finished") == 1
-        and "Not looked into: there is no folder" not in said
+        said.count("their training is not finished") == 1 and "Not examined: there is no folder" not in said
     )
     (models,) = (one for one in told.output.split("\n\n") if one.startswith("3 models, on-"))
     assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)

@@ -370,7 +370,7 @@ def _beside_panel(axes: Axes, pair: HumanModelPair, measure: str, look: MarkStyl
         axis.set_major_locator(MaxNLocator(nbins=5, steps=STEPS))
     drawn, distances = [row for row in pair.apart if measure in row.model], _distances([pair])
     if not drawn:
-        text = "tells no surprisal" if measure == BITS else "answers no questions"
+        text = "reports no surprisal" if measure == BITS else "answers no questions"
         marks.in_the_middle(axes, text, fontsize=8.5)
     for row in drawn:
         x = IntervalMarks(*map(AXES[measure][1], _ends(row.model[measure])))
