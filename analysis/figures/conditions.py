@@ -405,7 +405,7 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
             write(left + 0.08 * inch, cut_to_lines(effect.reader, names - 0.14, SIZE, 1)[0])
         write(1 + 0.08 * inch, effect.grade, bold=effect.grade not in ("Open", "Not estimable"))
         y += 1.0
-    axes.set_ylim(y - 0.2, -0.5)
+    axes.set_ylim(y - 0.2, -0.75)  # room for a triangle above the first interval
     of_reader = f"{row.drawn[0].reader}, " if row.has_one_reader else ""
     lines = (("Planned contrasts", 15, _HEAD), (f"{of_reader}adjusted 95% intervals", 4, _SMALL))
     for text, up, text_style in lines:

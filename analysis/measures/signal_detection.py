@@ -89,9 +89,45 @@ def signal_detection(
         }
         has_both = counts["signals"] > 0 and counts["others"] > 0
         estimates = vars(sensitivity(**counts)) if has_both else dict.fromkeys(_SENSITIVITY, float("nan"))
+        if has_both and not answers["reader_kind"].isin(PARTICIPANT_KINDS).any():
+            estimates = estimates | _errors_over_items(valid, counts)
         missing = {"missing": len(answers) - len(valid)}
         results.append(dict(zip(keys, key, strict=True)) | counts | missing | estimates)
     return pd.DataFrame(results)
+
+
+def _errors_over_items(valid: pd.DataFrame, counts: Mapping[str, int]) -> dict[str, float]:
+    """Return the standard errors of d' and c over the items that one reader answered, some perhaps several times.
+
+    The deviations of an item's answers from the rates are summed (linearization), so answers to one item may depend on one another.
+    Below the errors of independent answers there is no certainty: these are the least, with one answer per item if all are alike.
+    """
+    is_signal = (valid["truth"] > 0).to_numpy()
+    said = valid["said_signal"].to_numpy(dtype=float)
+    keys = [name for name in ("set", "item_id") if name in valid]
+    items = valid.groupby(keys, dropna=False).ngroup().to_numpy()
+    n_items = int(items.max()) + 1
+    parts, least = [], 0.0
+    for of_class, said_so, trials in (
+        (is_signal, counts["hits"], counts["signals"]),
+        (~is_signal, counts["false_alarms"], counts["others"]),
+    ):
+        rate = (said_so + ADDED) / (trials + 2 * ADDED)
+        density = float(stats.norm.pdf(stats.norm.ppf(rate)))
+        deviations = np.where(of_class, said - said_so / trials, 0.0)
+        parts.append(np.bincount(items, deviations, n_items) / (trials + 2 * ADDED) / density)
+        is_constant = said_so in (0, trials)
+        independent = len(set(items[of_class])) if is_constant else trials
+        least += rate * (1 - rate) / (independent + 2 * ADDED) / density**2
+    hits, false_alarms = parts
+    scale = n_items / max(n_items - 1, 1)
+    of_sum, of_difference = (
+        scale * float((part**2).sum()) for part in (hits + false_alarms, hits - false_alarms)
+    )
+    return {
+        "d_prime_se": float(np.sqrt(max(of_difference, least))),
+        "criterion_se": float(np.sqrt(max(of_sum, least)) / 2),
+    }
 
 
 @dataclass(frozen=True)
@@ -250,6 +286,17 @@ class Classes:
     other: str
     sets: tuple[str, ...]  # sets of items that ask so; empty where items have none
     trials: pd.DataFrame  # the used trials
+    noun: str = ""  # what a sentence puts before the name of a class, where labels have the same names
+
+    @property
+    def signal_in_words(self) -> str:
+        """The class that counts as the signal, as sentences name it."""
+        return f"{self.noun}{self.signal}"
+
+    @property
+    def other_in_words(self) -> str:
+        """The other class."""
+        return f"{self.noun}{self.other}"
 
 
 def two_class_trials(trials: pd.DataFrame, items: pd.DataFrame) -> list[Classes]:

@@ -36,7 +36,7 @@ def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
     """Describe a planned analysis in sentences, without the usual model."""
     rules = list(rules_in_words(analysis.exclude, plan.signs))
     measured = [
-        f"{measure.noun} of {_and(_names(readers))}" for measure, readers in analysis.by_measure.items()
+        f"{measure.noun} of {listing(_names(readers))}" for measure, readers in analysis.by_measure.items()
     ]
     directions = [EXPECTED[contrast.direction] for contrast in analysis.contrasts]
     is_shared = len(set(directions)) == 1
@@ -45,8 +45,8 @@ def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
         for contrast, direction in zip(analysis.contrasts, directions, strict=True)
     ]
     parts = [
-        f"The plan compares {_and(measured)} by {_compared(analysis)}",
-        f"The planned contrast{'s are' if len(contrasts) > 1 else ' is'} {_and(contrasts)}"
+        f"The plan compares {listing(measured)} by {_compared(analysis)}",
+        f"The planned contrast{'s are' if len(contrasts) > 1 else ' is'} {listing(contrasts)}"
         + (f" ({directions[0]})" if is_shared else ""),
         f"Tests use {_level(analysis)}, {_family(analysis, plan)}",
         *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(analysis, plan)),
@@ -108,7 +108,8 @@ def _names(readers: Iterable[str]) -> list[str]:
     return [READERS_SAID.get(reader, reader) for reader in readers]
 
 
-def _and(parts: Sequence[str]) -> str:
+def listing(parts: Sequence[str]) -> str:
+    """Join parts with commas and "and"."""
     return (
         f"{', '.join(parts[:-1])}{',' if len(parts) > 2 else ''} and {parts[-1]}" if parts[1:] else parts[0]
     )

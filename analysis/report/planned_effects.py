@@ -60,6 +60,8 @@ def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapp
     low, high = (
         sign * np.inf if end is None else float(end) for sign, end in zip((-1, 1), size.ends, strict=True)
     )
+    # a directional interval is open on one side, wherever the scale ends
+    low, high = -np.inf if contrast.side < 0 else low, np.inf if contrast.side > 0 else high
     grade = grade_of(contrast, analysis, matrix)
     reader = f"vs. {spoken(contrast.groups[1])}" if contrast.between else headed(contrast.groups[0])
     built_in = None

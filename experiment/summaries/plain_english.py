@@ -8,20 +8,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib import resources
 from itertools import groupby
 from statistics import fmean
 from typing import Any
 
 from analysis.plan import rules_in_words, summary_of
+from analysis.plan.wording import listing
 from experiment.checking.model_capabilities import giving_of, reads_with_encoder
 from experiment.checking.model_requirements import needs_of, refused_answers, replicates_alike
 from experiment.checking.planned import planned_of
 from experiment.checking.resource_estimates import size_of
 from experiment.checking.settings import model_settings, papers_prompt
 from experiment.languages import wording_language
-from experiment.lists import is_shown_at, items_of_list, list_ids, session_levels
+from experiment.lists import count_label_maps, is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.api.prices import price_of
 from experiment.models.costs import Price, format_usd
 from experiment.models.engines import unfinished_training, use_remark
@@ -409,6 +410,8 @@ class SessionSummary:
     limits: str
     told: str
     wording: str = ""
+    exclusion: str = ""
+    levels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # what each level of a factor is
 
 
 def session_told(
@@ -424,7 +427,7 @@ def session_told(
     return SessionSummary(
         _materials(items),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
-        _lists(numbers, bool(study.factors), verbs),
+        _lists(study, numbers, verbs),
         _screens(study),
         f"A session {verbs['has']} {numbers['trials_per_session']:,} trials{practice}",
         f"roughly {length_in_words(numbers['minutes_by_levels'])}",
@@ -434,7 +437,20 @@ def session_told(
         else "",
         _told_to_readers(plan, verbs),
         papers_wording(study),
+        _session_rules(study),
+        {
+            factor: {level: "" if given is None else _operation(given) for level, given in levels.items()}
+            for factor, levels in _levels_told(study).items()
+        },
     )
+
+
+def _session_rules(study: Study) -> str:
+    """State the study's criteria for excluding sessions; empty without any."""
+    plan = study_plan(study)
+    rules = (plan.exclude.get("sessions") or {}).items()
+    criteria = [f"{plan.signs.get(name, name)} ({bound})" for name, bound in rules]
+    return f"The criteria for excluding sessions: {listing(criteria)}." if criteria else ""
 
 
 MOST_WORDS = 4
@@ -443,13 +459,12 @@ MOST_WORDS = 4
 
 def _materials(items: Sequence[Item]) -> str:
     sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
-    named = f" in {len(sets)} sets ({', '.join(sets)})" if len(sets) > 1 else ""
+    named = f" in {len(sets)} sets ({listing(sets)})" if len(sets) > 1 else ""
     roles: Counter[str] = Counter(
         role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
     )
     other_items = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
-    *first, last = [f"{_counted(roles['test'], 'item')}{named}", *other_items]
-    text = f"{', '.join(first)} and {last}" if first else last
+    text = listing([f"{_counted(roles['test'], 'item')}{named}", *other_items])
     lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
     words = "; ".join(f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in lost.items())
     left = f" Left intact in every condition, though meant to change: {words}." if lost else ""
@@ -459,16 +474,27 @@ def _materials(items: Sequence[Item]) -> str:
     return f"{text}.{left}"
 
 
-def _lists(numbers: Mapping[str, Any], has_factors: bool, verbs: Mapping[str, str]) -> str:
-    lists = _counted(numbers["lists"], "list")
-    if not has_factors:
+def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
+    apart, maps = list(study.between), count_label_maps(study)
+    varied = [f"{listing(apart)} varied between sessions"] if apart else []
+    if maps > 1:
+        swapped = "swapped in half of them" if maps == 2 else f"in {maps} assignments"
+        varied.append(
+            f"the labels of answers {swapped if apart or maps > 2 else 'swapped in half of the sessions'}"
+        )
+    lists = _counted(numbers["lists"], "list") + (f", with {' and '.join(varied)}" if varied else "")
+    if not study.factors:
         return f"{lists}."
     cells = numbers["trials_per_cell"].values()
     least, most = min(cells), max(cells)
     at_most = {1: "once", 2: "twice"}.get(most, f"{most} times")
     between = "once or twice" if most == 2 else f"{least} to {most} times"
     often = at_most if least == most else between if least else f"{at_most} at most"
-    return f"{lists}; a session {verbs['shows']} each condition {often}."
+    if len(cells) == 1:
+        return f"{lists}; a session {verbs['shows']} {_counted(most, 'item')}."
+    return (
+        f"{lists}; a session {verbs['shows']} each {'of its conditions' if apart else 'condition'} {often}."
+    )
 
 
 def _levels_told(study: Study) -> dict[str, dict[str, Any]]:

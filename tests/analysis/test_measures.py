@@ -544,3 +544,20 @@ def test_the_probit_models_coefficients_are_the_z_differences_of_the_cells() -> 
     assert told["intact", "criterion"] == pytest.approx(-(Z(0.8) + Z(0.4)) / 2, abs=1e-4)
     assert told["kf", "d_prime"] == pytest.approx(Z(0.6) - Z(0.2), abs=1e-4)
     assert told["kf", "criterion"] == pytest.approx(-(Z(0.6) + Z(0.2)) / 2, abs=1e-4)
+
+
+def test_a_models_repeated_answers_make_its_sensitivity_no_more_certain() -> None:
+    """Four copies of each answer are one answer to an item; of people, every answer counts in the mean over them."""
+    draw = np.random.default_rng(4)
+    once = pd.DataFrame({"item_id": [f"i{n}" for n in range(80)], "answer": ["A", "B"] * 40})
+    once["response"] = np.where(
+        draw.random(80) < 0.75, once["answer"], once["answer"].map({"A": "B", "B": "A"})
+    )
+    once = once.assign(reader="m", reader_group="m", reader_kind="model", response_status="valid")
+    once = once.assign(excluded_reason=None, correct=1.0)
+    four = pd.concat([once] * 4, ignore_index=True)
+    (alone,), (copied,) = (signal_detection(rows).to_dict("records") for rows in (once, four))
+    for name in ("d_prime_se", "criterion_se"):
+        assert copied[name] == pytest.approx(alone[name], rel=0.1)
+    constant = signal_detection(four.assign(response="A")).iloc[0]
+    assert constant["d_prime_se"] > 0.8 * signal_detection(once.assign(response="A")).iloc[0]["d_prime_se"]

@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from analysis import load
@@ -30,6 +31,7 @@ from analysis.report.grades import (
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, PlannedFinding
 from analysis.report.numbering import ExhibitNumbers, ReportContent
+from analysis.report.planned_effects import planned_effects
 from analysis.report.results import MOST_SINGLY, differences, runs
 from analysis.results import Contrast, Equivalence
 from analysis.robustness import (
@@ -355,3 +357,5 @@ def test_a_directed_contrast_of_one_reader_is_told_in_its_direction_and_without_
     assert not content.standing.departures or not any("bound" in one for one in content.standing.departures)
     method = " ".join(text for part in content.method for text in part.paragraphs)
     assert "milliseconds" not in method and "one-sided" in method
+    ((_, (effect,)),) = planned_effects([content.planned[0].analysis], content.matrix, (), {}).values()
+    assert effect.low == -np.inf and np.isfinite(effect.high)

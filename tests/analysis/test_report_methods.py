@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from analysis import load
 from analysis.report.inline import plain_text
-from analysis.report.method import METHOD_KEYS, method_parts, models_table
+from analysis.report.method import METHOD_KEYS, _settings, method_parts, models_table
 from analysis.report.references import reference
 from tests.analysis.letter_study import study_rows, write_handover
 
@@ -89,3 +90,11 @@ def test_every_reference_that_the_method_may_cite_is_known_and_cited_apart() -> 
     cited = [reference(key).cited() for key in METHOD_KEYS]
     assert len(set(cited)) == len(cited)
     assert "Bates, Mächler, et al., 2015" in cited and "Hothorn et al., 2008" in cited
+
+
+def test_each_of_several_temperatures_is_told_with_the_trials_that_had_it() -> None:
+    rows = pd.DataFrame({"trial_type": ["choose", "type", "type"], "temperature": [0.7, 0.0, 0.0]})
+    rows = rows.assign(item_id="one", is_filler=False, is_practice=False, excluded_reason=None)
+    (setting,) = _settings({}, rows)
+    low, high = setting.split(" and ")
+    assert low.startswith("temperature 0 (") and high.startswith("0.7 (") and low[14:] != high[4:]

@@ -26,7 +26,7 @@ from experiment.papers.h_test.chapter import write, write_geometry
 from experiment.papers.h_test.chapter.measures import TASKS, asked, both_parsers
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
-from experiment.summaries.plain_english import sent_as_published
+from experiment.summaries.plain_english import sent_as_published, tell
 from experiment.templates.parts import template_folders
 from stimuli.errors import UserError
 from stimuli.htest.rules import rule
@@ -324,3 +324,14 @@ def test_the_rubric_tells_raters_every_rule_that_is_stated(template):
     rubric = (template_folders()[template] / "rubric.md").read_text("utf-8")
     for task in TASKS:
         assert f"*{task.replace('_', ' ')}*: {rule(task).statement}" in rubric
+
+
+def test_the_method_names_what_varies_between_sessions_what_levels_are_and_when_sessions_are_excluded(small):
+    session = tell(small, make_items(small).items).session
+    assert (
+        small.between and all(name in session.lists for name in small.between) and "labels" in session.lists
+    )
+    assert all(session.levels[name][level] for name, levels in small.between.items() for level in levels)
+    rules = small.get("analysis", "exclude", "sessions")
+    assert rules and all(str(bound) in session.exclusion for bound in rules.values())
+    assert not any(name in session.exclusion for name in rules)

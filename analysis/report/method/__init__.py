@@ -32,6 +32,8 @@ LAYOUT = ChapterLayout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 MOST_SINGLY = 3
 """Largest number of models described separately; more share one sentence."""
+KINDS_OF_TRIAL = {"choose": "choices", "type": "typed answers", "recover": "recovered texts", "read": "texts"}
+"""How a sentence names the trials of a type."""
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
@@ -232,10 +234,23 @@ def _settings(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> list[str]
             sorted(model_trials[column].dropna().unique().tolist()) if column in model_trials else []
         )
         if used_values and column not in settings:
-            values = [f"{value:g}" if isinstance(value, float) else str(value) for value in used_values]
-            texts.append(f"{column} {apa.listing(values)}")
+            texts.append(f"{column} {_by_kind_of_trial(model_trials, column, used_values)}")
     wordings = model_trials["prompt_variant"].dropna().nunique() if "prompt_variant" in model_trials else 0
     return texts + ([f"{wordings} prompt variants"] if wordings > 1 else [])
+
+
+def _by_kind_of_trial(trials: pd.DataFrame, column: str, values: Sequence[Any]) -> str:
+    """Name the values of a setting; if there are several, each with the trials that had it."""
+    written = {value: f"{value:g}" if isinstance(value, float) else str(value) for value in values}
+    if len(values) == 1:
+        return written[values[0]]
+    kinds = trials["trial_type"].astype(str).map(lambda kind: f"{KINDS_OF_TRIAL.get(kind, kind)}")
+    kinds = kinds.where(~is_statement(trials), "statements of rules")
+    parts = [
+        f"{written[value]} ({apa.listing(list(dict.fromkeys(kinds[trials[column] == value])))})"
+        for value in values
+    ]
+    return apa.listing(parts)
 
 
 def models_table(tables: Tables) -> ApaTable | None:
@@ -308,9 +323,9 @@ def _rating(tables: Tables) -> dict[str, Any]:
     return {
         "rating": {"people": 0, "scale": None} | rating,
         "stated": bool(is_statement(tables.trials).any()),
-        "whose": apa.listing(nouns) or "readers",
+        "whose": apa.listing(nouns) or "simulated readers",
         "ways": ", ".join(f"{apa.count(number)} by {how}" for number, how in ways if number),
-        "has_simulated": bool((tables.trials["reader_kind"] == "simulated").any()),
+        "has_simulated": bool(nouns) and bool((tables.trials["reader_kind"] == "simulated").any()),
         "agreement": agreement_said(rating),
     }
 

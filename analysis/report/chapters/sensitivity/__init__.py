@@ -40,7 +40,12 @@ def write(material: Material) -> Chapter | None:
         stem = f"sensitivity_{number}" if len(two_class) > 1 else "sensitivity"
         kinds |= kinds_of(classes.trials)
         where = f" ({', '.join(classes.sets)})" if len(two_class) > 1 and classes.sets else ""
-        draft.blocks += LAYOUT.blocks("opening", classes=classes, where=where)
+        # where readers have the labels swapped, the label A does not always stand for the class A
+        maps = classes.trials["label_map"].dropna() if "label_map" in classes.trials else ()
+        decoded = len(set(maps)) > 1
+        if decoded:
+            classes = replace(classes, noun="class ")
+        draft.blocks += LAYOUT.blocks("opening", classes=classes, where=where, decoded=decoded)
         draft.add(_of_classes(classes, stem, material))
     sources = ("hautus1995", "decarlo1998")
     return LAYOUT.chapter("signal-detection", draft, kinds, kinds, sources=sources)
@@ -113,12 +118,14 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
             kinds=kinds,
             factor=factor,
             is_any_missing=any(cell["missing"] for group_cells in grouped.values() for cell in group_cells),
-            signal=classes.signal,
+            signal=classes.signal_in_words,
             is_pooled=cells["pooled"].any(),
             has_means=not cells.loc[is_of_people, "pooled"].all(),
             has_models=not is_of_people.all(),
         ),
-        drawing=sensitivity_figure(stem, cells, readers, factor, classes.signal, classes.other),
+        drawing=sensitivity_figure(
+            stem, cells, readers, factor, classes.signal_in_words, classes.other_in_words
+        ),
         factor=factor,
         readers=[_ends(group, grouped[group]) for group in spoken_groups],
         flat=_one_answer(cells, kinds),
