@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
 from experiment.cli.terminal import print_error, print_json, tell_report
@@ -299,11 +298,6 @@ Examples:
     help="Measure times: each trial alone, nothing shared or cached, in random order, in separate sessions.",
 )
 @click.option(
-    "--self-test",
-    is_flag=True,
-    help="Ask fifty trials alone, together, shuffled and resumed; report how far answers differ.",
-)
-@click.option(
     "--batch",
     is_flag=True,
     help="Collect finished batches, submit the remaining requests at the batch price, and exit.",
@@ -329,12 +323,6 @@ Examples:
     "--max-cost", metavar="AMOUNT", help='Spend at most this amount in this command, such as "5 USD".'
 )
 @click.option(
-    "--max-tokens",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Read and write at most N tokens in this command.",
-)
-@click.option(
     "--max-minutes",
     metavar="N",
     type=click.FloatRange(min=0, min_open=True),
@@ -345,12 +333,6 @@ Examples:
     metavar="N",
     type=click.IntRange(min=1),
     help="Stop after N trials of each model; run the same command to resume.",
-)
-@click.option(
-    "--concurrency",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Send at most N requests to a server at once.",
 )
 @registration_options
 @click.option(
@@ -370,18 +352,6 @@ Examples:
     is_flag=True,
     help="Repeat requests that were longer than a model reads, for example because its server now reads more.",
 )
-@click.option(
-    "--not-billed",
-    is_flag=True,
-    help="Give back to the budget what was set aside for requests that were never answered, where the provider's bill shows that "
-    "they cost nothing; ask nothing.",
-)
-@click.option("--keep-going", is_flag=True, help="Continue with the other models if one fails.")
-@click.option(
-    "--yes",
-    is_flag=True,
-    help="Continue until the money is used, even if the remaining trials cost more; budget and --max-cost still apply.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(study: Path, **options: Any) -> None:
     """Run a study's sessions with language models, all that the study names or some.
@@ -391,8 +361,8 @@ def run(study: Path, **options: Any) -> None:
     a run that ends early leaves all models and lists within one block of each other. In another terminal, `wrods status` shows
     the progress of a run.
 
-    Money: `models: budget: 40 USD` in the study applies to all commands and days, --max-cost to this command.
-    The remaining cost is estimated from stored trials: `--max-trials 20` runs twenty, and the next run prints the estimate first.
+    Money: `models: budget: 40 USD` in the study applies to all commands and days, --max-cost to this command. --dry-run
+    estimates what a run will cost.
 
     If a study plans analyses, you are asked once, before the first session of a model other than a baseline, where its plan is
     registered. Answer in advance with --registered URL or --not-registered.
@@ -412,15 +382,7 @@ def run(study: Path, **options: Any) -> None:
 
     chosen = SimpleNamespace(**options)
     loaded = load_study(study)
-    if chosen.not_billed:
-        if others := _given_beside("study", "not_billed"):
-            raise UserError(
-                f"--not-billed cannot be given with {', '.join(others)}: it asks nothing",
-                mend="Give it alone.",
-            )
-        give_back(loaded)
-        return
-    given = {"--base-url": chosen.base_url, "--key-env": chosen.key_env, "--concurrency": chosen.concurrency}
+    given = {"--base-url": chosen.base_url, "--key-env": chosen.key_env}
     models = _chosen(
         loaded, chosen.names, {name: value for name, value in given.items() if value is not None}
     )
@@ -431,7 +393,6 @@ def run(study: Path, **options: Any) -> None:
         "--workers": chosen.workers and not chosen.engine_name and "it counts the engines of --engine ray",
         "--cancel-batches": chosen.cancel_batches and (chosen.batch or chosen.timing) and "it asks nothing; give it alone",
         "--engine ray": chosen.engine_name and not is_local and "it is for local models (hf:…), and none is asked here",
-        "--self-test": chosen.self_test and not is_local and "it is for local models (hf:…), and none is asked here",
         "--max-minutes": chosen.max_minutes != chosen.max_minutes and "it is no number",
     }  # fmt: skip
     for option, why in faults.items():
@@ -447,12 +408,8 @@ def run(study: Path, **options: Any) -> None:
             [preview(loaded, name, settings) for name, settings in models.items()], as_json=chosen.as_json
         )
         return
-    if chosen.self_test:
-        self_test_models(loaded, models, as_json=chosen.as_json)
-        return
     limits = CommandLimits(
         cost=None if chosen.max_cost is None else parse_usd(chosen.max_cost, "--max-cost"),
-        tokens=chosen.max_tokens,
         minutes=chosen.max_minutes,
         trials=chosen.max_trials,
     )
@@ -463,17 +420,6 @@ def run(study: Path, **options: Any) -> None:
             click.secho(warning, fg="yellow", err=True)
     outcomes, failed = _run_all(loaded, models, limits, chosen)
     _finish(loaded, models, outcomes, failed, as_json=chosen.as_json)
-
-
-def _given_beside(*names: str) -> list[str]:
-    """Return the options given to this command in addition to those named."""
-    context = click.get_current_context()
-    return [
-        option.opts[0]
-        for option in context.command.params
-        if option.name not in names
-        and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
-    ]
 
 
 def _finish(
@@ -575,38 +521,12 @@ def _run_all(
         version = version_of(study, store, new_version=given.new_version)
         options = RunOptions(
             version=version, limits=limits, lease_at=target, opener=opener, draw=display.draw, say=display.say,
-            is_batch=given.batch, if_changed=given.if_changed, keep_going=given.keep_going, yes=given.yes,
-            cancels=given.cancel_batches, asks_again=given.ask_again,
+            is_batch=given.batch, if_changed=given.if_changed, cancels=given.cancel_batches,
+            asks_again=given.ask_again,
         )  # fmt: skip
         run = CommandRun(study, store, options)
         outcomes = run.run(models)
     return outcomes, run.faults
-
-
-def give_back(study: Study) -> None:
-    """Count requests without an answer as not billed, and print the amount."""
-    from experiment.cli.study_store import note_action, opened_study
-    from experiment.models.costs import format_usd
-    from experiment.models.journal import count_as_not_billed, spending
-    from experiment.models.runs import budget_of
-    from experiment.models.runs.status import dead_runs
-
-    with opened_study(study.folder) as opened:
-        with opened.store.read() as connection:
-            dead = dead_runs(connection, study.id)
-        amount = opened.store.write(lambda connection: count_as_not_billed(connection, study, dead)).result()
-        if amount:
-            note_action(opened.store, study.id, "counted as not billed", {"usd": amount})
-        with opened.store.read() as connection:
-            spent = spending(connection, study)
-    if not amount:
-        click.echo("Nothing is set aside for requests that were never answered.")
-    else:
-        click.echo(
-            f"{format_usd(amount)} were set aside for requests that were never answered, and count as not billed now."
-        )
-    if (budget := budget_of(study)) is not None:
-        click.echo(f"Budget {format_usd(budget)}, left {format_usd(max(0.0, budget - spent.total))}.")
 
 
 SHOWN_ERRORS = 20
@@ -685,40 +605,3 @@ def print_outcome(outcome: RunOutcome) -> None:
         more = outcome.failed - SHOWN_ERRORS
         further = f"… and {more} more. " if more > 0 else ""
         click.echo(f"  {further}The same command asks for these again.", err=True)
-
-
-def self_test_models(study: Study, models: Mapping[str, Mapping[str, Any]], *, as_json: bool) -> None:
-    """Compare each local model's answers to the same trials alone, batched, shuffled and resumed, and print the differences."""
-    from experiment.models.engines import open_engine
-    from experiment.models.runs import self_test_of
-
-    results = {}
-    for name, settings in models.items():
-        if not str(settings["use"]).startswith("hf:"):
-            click.echo(f"{name}: only local models (hf:…) have a self-test", err=True)
-            continue
-        with store_of_people(study) as store:
-            results[name] = self_test_of(study, name, settings, open_engine, store=store)
-        if not as_json:
-            _print_self_test(name, results[name])
-    if as_json:
-        print_json(results)
-    if not all(result["holds"] for result in results.values()):
-        sys.exit(1)
-
-
-def _print_self_test(name: str, result: Mapping[str, Any]) -> None:
-    click.echo(
-        f"{name}: {'every level keeps its promise' if result['holds'] else 'a level does not keep its promise'}"
-    )
-    for pair in result["comparisons"]:
-        largest_difference = pair["largest_difference"]
-        difference = (
-            "nothing to compare"
-            if largest_difference is None
-            else f"at most {largest_difference:.2g} nats apart"
-        )
-        click.echo(
-            f"  {pair['determinism']:<7}{pair['left']} and {pair['right']}, {pair['trials']} trials: {difference}, "
-            f"{pair['changed_answers']} answers differ"
-        )

@@ -197,6 +197,6 @@ def _print(summary: Mapping[str, Any]) -> None:
         if money["may_have_been_spent_usd"]:
             click.echo(
                 "  The amount that may have been spent is the maximum cost of requests that were in progress, or had money set aside, "
-                "when a run was killed, cut off or out of time. It counts against the budget, because the provider may bill it. If "
-                "the bill shows that it did not, release the amount with: wrods run STUDY --not-billed"
+                "when a run was killed, cut off or out of time. It counts against the budget, because the provider may bill it; if "
+                "the bill shows that it did not, raise `models: budget` by that amount."
             )

@@ -390,16 +390,14 @@ def settle_batch(
             settle(connection, run, call, how, most, None if costs is None else costs.get(work_key, 0.0))
 
 
-def close_run(
-    connection: sqlite3.Connection, run: int, state: str = LOST, cost_usd: float | None = None
-) -> float:
-    """Count the calls of a run that are still in flight as lost, or not billed; return their most in US dollars."""
+def close_run(connection: sqlite3.Connection, run: int) -> float:
+    """Count the calls of a run that are still in flight as lost; return their most in US dollars."""
     query = (
         "SELECT call, most_usd FROM calls JOIN runs USING (run) WHERE run = ? AND open_usd > 0 AND state = ?"
     )
     rows = connection.execute(query, (run, SENT)).fetchall()
     for call, most in rows:
-        settle(connection, run, call, state, most, cost_usd)
+        settle(connection, run, call, LOST, most)
     connection.execute("UPDATE runs SET open_usd = 0 WHERE run = ?", (run,))
     return float(sum(most for _, most in rows))
 
@@ -453,36 +451,6 @@ def book(connection: Connection, study: str, reader: str, name: str, usd: float)
         connection.execute(insert(reservations), row | {"created_at": now()})
 
 
-def count_as_not_billed(connection: Connection, study: Study, dead: Collection[str]) -> float:
-    """Count calls without an answer as not billed, those of ended runs; return their most in US dollars."""
-    amount = 0.0
-    with _existing(study.folder) as journal:
-        if journal is not None:
-            journal.execute("BEGIN IMMEDIATE")
-            for run, run_id in journal.execute(
-                "SELECT run, run_id FROM runs WHERE study = ?", (study.id,)
-            ).fetchall():
-                amount += close_run(journal, run, REFUSED, 0.0) if run_id in dead else 0.0
-                lost = "SELECT TOTAL(most_usd) FROM calls WHERE run = ? AND state = ?"
-                (most,) = journal.execute(lost, (run, LOST)).fetchone()
-                amount += most
-                journal.execute(
-                    "UPDATE runs SET bound_usd = MAX(0, bound_usd - ?) WHERE run = ?", (most, run)
-                )
-                change = "UPDATE calls SET state = ?, cost_usd = 0 WHERE run = ? AND state = ?"
-                journal.execute(change, (REFUSED, run, LOST))
-            journal.execute("COMMIT")
-    is_ended = (reservations.c.state == "lost") | (
-        (reservations.c.state == "open") & reservations.c.run_id.in_(dead)
-    )
-    earlier = (reservations.c.study == study.id) & is_ended
-    amount += float(
-        connection.scalar(select(func.coalesce(func.sum(reservations.c.open_usd), 0.0)).where(earlier)) or 0
-    )
-    connection.execute(update(reservations).where(earlier).values(state="closed", open_usd=0.0))
-    return amount
-
-
 def forget(folder: Path, work_keys: Collection[str]) -> int:
     """Erase the replies to trials, and to calls made before or about them, for a withdrawal; return how many.
 
@@ -525,18 +493,13 @@ class JournaledRun:
 
 
 class CommandLimit:
-    """A limit in dollars or tokens that all models of one command share."""
+    """A limit in US dollars that all models of one command share."""
 
     def __init__(self, most: float) -> None:
         self.most = most
         self.used = 0.0
         self._under_way = 0.0
         self._lock = threading.Lock()
-
-    @property
-    def left(self) -> float:
-        """The amount that is not used."""
-        return self.most - self.used
 
     @property
     def is_awaited(self) -> bool:
@@ -564,7 +527,6 @@ class SpendingLimits:
 
     budget: float | None = None  # US dollars for the calls in the study's journal, of all commands
     cost: CommandLimit | None = None
-    tokens: CommandLimit | None = None
 
     def without_spent_elsewhere(
         self, connection: Connection, study: Study, journal: Journal
@@ -582,7 +544,6 @@ class Call:
 
     number: int
     most_usd: float
-    tokens: int
     by_length: float  # the most by its length and output limit, whatever the server counts
 
 
@@ -614,11 +575,6 @@ class ModelCalls:
         self._turn: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     @property
-    def counts_tokens(self) -> bool:
-        """Whether tokens cost anything or are limited."""
-        return not self.price.is_free or self.limits.tokens is not None
-
-    @property
     def waits_for(self) -> str | None:
         """Why the journal accepts no writes."""
         return None if self.run is None else self.run.journal.waits_for
@@ -642,10 +598,8 @@ class ModelCalls:
             self._turn = (loop, asyncio.Lock())
         async with self._turn[1]:
             while self.full is None and not self._is_stopped():
-                limits = (self.limits.cost, self.limits.tokens)
-                is_awaited = bool(self._open) or any(
-                    limit is not None and limit.is_awaited for limit in limits
-                )
+                limit = self.limits.cost
+                is_awaited = bool(self._open) or (limit is not None and limit.is_awaited)
                 call = await self._begin(work_key, tokens, request)
                 if call is not None:
                     return call
@@ -747,17 +701,12 @@ class ModelCalls:
     # the parts of both
 
     def _reserve(self, tokens: tuple[int, int]) -> Call | None:
-        """Reserve the most that a call can cost and use within the limits of the command."""
+        """Reserve the most that a call can cost within the limit of the command."""
         by_length = self.price.most_of(*tokens)
-        call = Call(0, by_length * self.dearest, sum(tokens), by_length)
-        cost, used = self.limits.cost, self.limits.tokens
-        if cost is not None and not cost.take(call.most_usd):
+        call = Call(0, by_length * self.dearest, by_length)
+        limit = self.limits.cost
+        if limit is not None and not limit.take(call.most_usd):
             self._why = "the limit of this command (--max-cost) is reached"
-            return None
-        if used is not None and not used.take(call.tokens):
-            self._why = "the tokens of this command (--max-tokens) are used"
-            if cost is not None:
-                cost.settle(call.most_usd, 0.0)
             return None
         return call
 
@@ -778,7 +727,7 @@ class ModelCalls:
     def _accept(self, call: Call, number: int) -> bool:
         if not number:
             self._why = "the study's budget is reached"
-            self._release(call, 0.0, 0)
+            self._release(call, 0.0)
             return False
         call.number = number
         self._open[number] = call
@@ -793,7 +742,7 @@ class ModelCalls:
             try:
                 number = await self.run.journal.record(self._intent(call, work_key, request))
             except BaseException:
-                self._release(call, 0.0, 0)
+                self._release(call, 0.0)
                 raise
         return call if self._accept(call, number) else None
 
@@ -801,21 +750,18 @@ class ModelCalls:
         """Return the cost of a call (None if the server counted no tokens, or no answer came), and free what it had reserved."""
         self._open.pop(call.number, None)
         cost: float | None = 0.0 if self.price.is_free else None
-        used = call.tokens
         if usage is None:
             self.unanswered_usd += call.most_usd
         elif usage.prompt is not None and usage.completion is not None:
-            cost, used = self.price.of_usage(usage), usage.prompt + usage.completion
+            cost = self.price.of_usage(usage)
             if call.by_length > 0:
                 self.dearest = max(self.dearest, cost / call.by_length)
-        self._release(call, call.most_usd if cost is None else cost, used)
+        self._release(call, call.most_usd if cost is None else cost)
         return cost
 
-    def _release(self, call: Call, cost: float, used: int) -> None:
+    def _release(self, call: Call, cost: float) -> None:
         if self.limits.cost is not None:
             self.limits.cost.settle(call.most_usd, cost)
-        if self.limits.tokens is not None:
-            self.limits.tokens.settle(call.tokens, used)
 
     async def _record(self, change: Change[Any]) -> None:
         if self.run is not None:

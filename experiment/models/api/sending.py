@@ -556,8 +556,8 @@ class Sending:
     ) -> Answer | Reply | Retry | None:
         """Send one call and record its outcome; return the answer, or else what :meth:`_try` returns."""
         assert request.call is not None
-        counts, price = self._calls.counts_tokens, self._calls.price
-        tokens = price.tokens_of_call(request.request, output_limit(body)) if counts else (0, 0)
+        price = self._calls.price
+        tokens = (0, 0) if price.is_free else price.tokens_of_call(request.request, output_limit(body))
         call = await self._calls.begin(request.request.work_key, tokens, digest)
         if call is None:
             self.end()
@@ -595,7 +595,7 @@ class Sending:
         first = None if response.first_at is None else (response.first_at - started) * 1000
         times = (took, first) if self._options.is_timed else (None, None)
         request.cost_usd += await self._calls.answered(
-            call, text, read_usage(payload) if counts else Usage(), times=times
+            call, text, Usage() if price.is_free else read_usage(payload), times=times
         )
         return Answer(call.number, payload, times)
 

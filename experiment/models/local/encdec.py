@@ -26,9 +26,6 @@ class EncoderDecoderBackend:
         """Return the same backend with batches."""
         return EncoderDecoderBackend(self.model)
 
-    def forget(self) -> None:
-        """Do nothing: this backend has no cache."""
-
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:

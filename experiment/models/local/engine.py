@@ -180,17 +180,6 @@ class LocalEngine:
         if self._model is not None:
             self._model.is_closed = True
 
-    def forget_memory(self) -> None:
-        """Clear the cache of earlier requests; model and backend stay."""
-        if self._computing is not None:
-            self._computing.forget()
-
-    def borrow(self, other: LocalEngine) -> None:
-        """Use the loaded model of another engine with the same checkpoint and number formats."""
-        mine = (self.source, self.device, self.dtype, self.quantisation)
-        if mine == (other.source, other.device, other.dtype, other.quantisation):
-            self._model, self.budget = other._load(), other.budget
-
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield a reply for each request as soon as its rows are computed; follow-up requests come after."""
         windows = Windows(self._ordered(requests), leads_on=follow is not None, size=self.window)

@@ -290,10 +290,6 @@ class PackedBackend:
         self.model = model
         self.memory = CacheMemory()
 
-    def forget(self) -> None:
-        """Clear the cache."""
-        self.memory.forget()
-
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:

@@ -356,11 +356,6 @@ class Computing:
                     alone = not alone
             left = [entry for number, entry in enumerate(left) if number not in done]
 
-    def forget(self) -> None:
-        """Clear the backends' caches."""
-        for way in self._ways:
-            way.forget()
-
     def _slower(self, message: str, rows: Sequence[Row]) -> bool:
         """Switch to the next correct backend and record why; return False if there is none."""
         if len(self._ways) < 2:

@@ -46,9 +46,6 @@ class PlainBackend:
         self.shares = shares
         self.name = "plain" if alone else "expanded" if shares else "batched"
 
-    def forget(self) -> None:
-        """Do nothing: this backend has no cache."""
-
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:

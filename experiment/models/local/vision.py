@@ -147,9 +147,6 @@ class VisionBackend:
         """Return the same backend with batches."""
         return VisionBackend(self.model, self.images)
 
-    def forget(self) -> None:
-        """Do nothing: this backend has no cache."""
-
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:

@@ -29,7 +29,6 @@ from experiment.models.runs.status import RunOutcome, RunStatus, runs_of
 from experiment.store import Store
 from experiment.store.tables import versions
 from experiment.study import Study
-from stimuli.errors import UserError
 
 __all__ = [
     "CommandLimits",
@@ -44,7 +43,6 @@ __all__ = [
     "latest_version",
     "run_model",
     "runs_of",
-    "self_test_of",
     "sessions_of",
     "settings_of",
     "version_of",
@@ -120,35 +118,3 @@ def run_model(
     if progress is not None:
         progress(outcome[0].planned - outcome[0].left, outcome[0].planned, outcome[0].statuses)
     return outcome[0]
-
-
-def self_test_of(
-    study: Study,
-    reader: str,
-    settings: Mapping[str, Any],
-    opener: Any = open_engine,
-    *,
-    store: Store | None = None,
-) -> dict[str, Any]:
-    """Compare a local model's answers to fifty trials of a study, computed alone, batched, shuffled and resumed."""
-    from dataclasses import asdict
-
-    from experiment.models.local.self_test import TRIALS, self_test
-
-    model = settings_of(study, settings)
-    if settings.get("presentation") == "image":
-        raise UserError(
-            f"{reader} is shown pictures, and the self-test is about texts that are computed together",
-            mend="Name another model with --model. Before every run, batches of pictures are compared with single requests.",
-        )
-    engine = opener(model)
-    try:
-        requests: list[Any] = []
-        version = latest_version(study, store)
-        for session in sessions_of(study, reader, model, engine, store, version)():
-            requests += session.begin({})
-            if len(requests) >= TRIALS:
-                break
-    finally:
-        engine.close()
-    return asdict(self_test(model, requests))

@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -16,7 +16,6 @@ class CommandLimits:
     """Limits of one command; None is no limit."""
 
     cost: float | None = None  # US dollars, all models together
-    tokens: int | None = None  # tokens read and written, all models together
     minutes: float | None = None  # from the start of the command
     trials: int | None = None  # trials per model
 
@@ -88,39 +87,23 @@ def interruptible(stop: Stop) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-Affords = Callable[[int], str | None]
-"""Returns why no model can start a round any more, or None if one can."""
-
 LOOK_S = 0.25
 
 
 class Gate:
-    """Decides which trials a model may send, so that all models stay together."""
+    """Decides which trials a model may send, so that all models stay together; one that has ended holds up nobody."""
 
-    def __init__(self, readers: Iterable[str], affords: Affords = lambda number: None) -> None:
+    def __init__(self, readers: Iterable[str]) -> None:
         self._at = dict.fromkeys(readers, 0.0)
-        self._affords = affords
         self._change = threading.Condition()
-        self.furthest = -1
-        self.end = math.inf
-        self.why: str | None = None
 
     def may_ask(self, reader: str, place: float, *, ahead: float = 0.0) -> bool:
         """Return whether a model may send a trial now, and all those ``ahead`` (a share of a block) of it."""
         with self._change:
-            least = min(self._at.values(), default=math.inf)
-            if place >= self.end or place >= least + 1.0:
+            if place >= min(self._at.values(), default=math.inf) + 1.0:
                 return False
             others = (at for name, at in self._at.items() if name != reader)
-            if place + ahead > min(self.end, min(others, default=math.inf) + 1.0):
-                return False
-            if int(place) > self.furthest:
-                why = self._affords(int(place))
-                if why is not None:
-                    self._close(why)
-                    return False
-                self.furthest = int(place)
-            return True
+            return place + ahead <= min(others, default=math.inf) + 1.0
 
     def advance(self, reader: str, place: float) -> None:
         """Record that a model has answers to all trials before this place."""
@@ -130,39 +113,16 @@ class Gate:
                 self._change.notify_all()
 
     def wait(self, reader: str, place: float, stop: Stop, *, ahead: float = 0.0) -> bool:
-        """Wait until a model may send a trial; return False if it never may."""
+        """Wait until a model may send a trial; return False if the run ends before."""
         while not stop.is_asked:
             with self._change:
-                if place >= self.end:
-                    return False
-                # the money left at the end may be less than expected
-                share = min(ahead, self.end - place)
-                if self.may_ask(reader, place, ahead=share):
+                if self.may_ask(reader, place, ahead=ahead):
                     return True
-                if place < self.end:
-                    self._change.wait(LOOK_S)
+                self._change.wait(LOOK_S)
         return False
 
     def leave(self, reader: str) -> None:
-        """Remove a model that is finished, or for which the others do not wait."""
+        """Remove a model that has ended."""
         with self._change:
             self._at.pop(reader, None)
             self._change.notify_all()
-
-    def hold(self, reader: str, why: str) -> None:
-        """Let the others finish the current round and start no other, since a model is stuck."""
-        with self._change:
-            at = self._at.pop(reader, None)
-            if at is not None:
-                self.end = min(self.end, at + 1.0)
-            self._close(why)
-
-    def close(self, why: str) -> None:
-        """Let rounds that were started finish, and start no other."""
-        with self._change:
-            self._close(why)
-
-    def _close(self, why: str) -> None:
-        self.why = self.why or why
-        self.end = min(self.end, self.furthest + 1.0)
-        self._change.notify_all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 import threading
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,11 +56,6 @@ class ModelWorker:
     ) -> None:
         self.model, self.recording, self.calls, self.stop = model, recording, calls, stop
         self.reader, self.settings, self.found = model.reader, model.settings, model.found
-        self.cost_usd, self.costed = (
-            0.0,
-            0,
-        )  # cost of trials, and number of trials with a known cost
-        self.trial_seconds: float | None = None  # seconds per trial of a local model in its last block
         self.asked_trials = 0
         self.waits: str | None = None  # the part of the run that it waits for
         self.served: ServedModel | None = None  # checks which model a user's own server reports to be
@@ -76,7 +70,6 @@ class ModelWorker:
         self._gate: Gate | None = None
         self._pending = self._to_ask({})
         self._has_paused = True
-        self._has_answers = False
         self._fault: RunStopped | None = None
         self._keeps_journal = hasattr(model.engine, "calls")
         self._equip()
@@ -124,8 +117,6 @@ class ModelWorker:
         order: dict[Round, int],
         turns: threading.Lock | None,
         release: Callable[[], None],
-        *,
-        keeps_going: bool = False,
     ) -> None:
         """Prompt for everything that is missing, within the limits."""
         self._gate, self._pending = gate, self._to_ask(order)
@@ -141,16 +132,6 @@ class ModelWorker:
                     self._answer(self._stream())
                 else:
                     self._turn(gate, turns, release)
-            if self.full is not None:
-                gate.hold(self.reader, self.full)
-        except BaseException:
-            # a model that never answered has not begun; the others need not wait for it
-            if self._has_answers and not keeps_going:
-                gate.hold(
-                    self.reader,
-                    f"{self.reader} failed, and all stay within one block (--keep-going: the others go on)",
-                )
-            raise
         finally:
             self.waits = None
             gate.leave(self.reader)
@@ -192,15 +173,12 @@ class ModelWorker:
         try:
             while not self.stop.is_asked and self.full is None:
                 due = self._pending.peek()
-                if due is None or not gate.may_ask(
-                    self.reader, due.place, ahead=min(1.0, gate.end - due.place)
-                ):
+                if due is None or not gate.may_ask(self.reader, due.place, ahead=1.0):
                     break
                 block = self._block(gate)
                 if not block:
                     break
                 has_worked = True
-                began, before = time.monotonic(), self.asked_trials - len(block)
                 try:
                     self._answer(block)
                 except Exception as fault:
@@ -208,7 +186,6 @@ class ModelWorker:
                         raise
                 self.recording.write_held()
                 self._advance()
-                self.trial_seconds = (time.monotonic() - began) / max(1, self.asked_trials - before)
                 self.computed()
         finally:
             if turns is not None:
@@ -349,15 +326,10 @@ class ModelWorker:
         self.recording.keep(session, request, reply, cost=cost)
         self._in_flight.came(place)
         self._advance()
-        if reply.status not in UNFINISHED:
-            self._has_answers = True
-            if cost is not None and not reply.from_cache:
-                self.cost_usd += cost
-                self.costed += ":" not in reply.work_key
-            if ":" not in reply.work_key:
-                number = self._pending.round_of(session, session.trial_of(reply.work_key))
-                if number in self.found.missing:
-                    self.found.missing[number] -= 1
+        if reply.status not in UNFINISHED and ":" not in reply.work_key:
+            number = self._pending.round_of(session, session.trial_of(reply.work_key))
+            if number in self.found.missing:
+                self.found.missing[number] -= 1
 
 
 def _number(description: Mapping[str, object], name: str) -> int:

@@ -12,12 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, func, select
-
 from experiment.models.api.prices import price_of
 from experiment.models.api.probe import Capabilities
 from experiment.models.api.retrying import RunStopped
-from experiment.models.costs import format_usd, parse_usd
+from experiment.models.costs import parse_usd
 from experiment.models.engine import Engine
 from experiment.models.engines import open_engine
 from experiment.models.journal import (
@@ -26,18 +24,16 @@ from experiment.models.journal import (
     JournaledRun,
     ModelCalls,
     SpendingLimits,
-    spending,
 )
 from experiment.models.leases import leased
 from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
-from experiment.models.planning.prompt_preview import grows
 from experiment.models.runs import changes, environment
 from experiment.models.runs.batching import Batches
 from experiment.models.runs.context_overflow import ask_again, reasons_of
 from experiment.models.runs.limits import CommandLimits, Deadline, Gate, Stop, interruptible
 from experiment.models.runs.model_worker import ModelWorker, PlannedModel
 from experiment.models.runs.recording import Answerer, Recording, ServedModel, names_stored
-from experiment.models.runs.remaining_work import Round, Survey, survey
+from experiment.models.runs.remaining_work import Survey, survey
 from experiment.models.runs.status import (
     SHOWN_ERRORS,
     RunOutcome,
@@ -51,16 +47,11 @@ from experiment.models.runs.status import (
 )
 from experiment.models.settings import ModelSettings
 from experiment.store import Store, records
-from experiment.store.queries import excluded_sessions
-from experiment.store.tables import sessions, trials
 from experiment.study import Study
 from stimuli.errors import UserError
 
 LOOK_S = 0.5
 """Interval between checks of the limits and updates of the display."""
-
-KNOWN_TRIALS = 20
-"""Least number of stored trials whose mean cost predicts the remaining cost."""
 
 
 def settings_of(study: Study, given: Mapping[str, Any]) -> ModelSettings:
@@ -122,11 +113,6 @@ class ModelRun:
         return bool(self.worker.settings.options.get("timing"))
 
     @property
-    def is_free(self) -> bool:
-        """Whether it costs nothing."""
-        return self.worker.model.price.is_free
-
-    @property
     def to_ask(self) -> int:
         """Number of trials that can be sent."""
         return self.worker.found.to_ask
@@ -184,9 +170,6 @@ class RunOptions:
     lease_at: Path | str | None = None
     # treatment of sessions of a changed model: `stop`, `set_aside` or `keep_both`
     if_changed: str = "stop"
-    yes: bool = False  # continue until the money is used, even if the rest, or a block of it, costs more
-    # the other models continue when one fails midway; otherwise they finish the current block, so that all stay together
-    keep_going: bool = False
     is_batch: bool = False  # missing requests are submitted as batches
     cancels: bool = False  # pending batches are cancelled, and nothing is sent
     asks_again: bool = False  # prompts that were too long are sent again
@@ -209,7 +192,6 @@ class CommandRun:
         self._spending = SpendingLimits(
             self.budget,
             None if self.limits.cost is None else CommandLimit(self.limits.cost),
-            None if self.limits.tokens is None else CommandLimit(self.limits.tokens),
         )
         self._journal: Journal | None = None
         self._clock = Deadline(self.limits.minutes)
@@ -347,8 +329,6 @@ class CommandRun:
 
     def _begin(self, runs: Sequence[ModelRun]) -> list[ModelRun]:
         """Probe the models' servers, report and record the result; return the models that can be prompted."""
-        if not self.options.is_batch and not self.options.cancels:
-            self._foresee([run for run in runs if run.to_ask and not run.is_free])
         probing = [
             run
             for run in runs
@@ -384,24 +364,6 @@ class CommandRun:
                 {"planned": surveyed.planned, "stored_before": surveyed.stored, **self._facts(run)},
             )
         return [run for run in able if run.to_ask]
-
-    def _foresee(self, runs: Sequence[ModelRun]) -> None:
-        """Report the remaining cost predicted from stored trials; end the run before any payment if a block is too expensive."""
-        for run in runs:
-            worker = run.worker
-            query = partial(_stored_costs, study=self.study.id, reader=run.outcome.reader)
-            cost, count = run.recording.read(query)
-            if count >= KNOWN_TRIALS:
-                worker.cost_usd, worker.costed = cost, count
-                about = "at least" if grows(next(iter(worker.model.plan()))) else "about"
-                rest = format_usd(worker.found.to_ask * cost / count)
-                self._say(
-                    f"{run.outcome.reader}: the other {worker.found.to_ask} trials will cost {about} {rest}, as the "
-                    f"{count} that are stored did"
-                )
-        order = sorted({number for run in runs for number, left in run.worker.found.missing.items() if left})
-        if order and all(run.worker.costed for run in runs) and (why := self._shortfall(runs, order[:1])):
-            self.stop.ask(why)
 
     def _probe(self, run: ModelRun) -> None:
         """Probe a model's server; raise RunStopped if it is missing or lacks what these sessions need."""
@@ -469,11 +431,7 @@ class CommandRun:
     def _work(self, runs: Sequence[ModelRun]) -> None:
         rounds = sorted({number for run in runs for number, left in run.worker.found.missing.items() if left})
         order = {number: place for place, number in enumerate(rounds)}
-        # trials of the previous round may still be in flight
-        self._gate = Gate(
-            (run.outcome.reader for run in runs),
-            lambda number: self._shortfall(runs, rounds[max(0, number - 1) : number + 1]),
-        )
+        self._gate = Gate(run.outcome.reader for run in runs)
         local = [run for run in runs if run.is_local]
         turns = threading.Lock()
         stay_loaded = len(local) < 2 or (
@@ -488,40 +446,9 @@ class CommandRun:
                 order,
                 turns if run.is_local or run.is_timed else None,
                 (lambda: None) if stay_loaded or not run.is_local else lambda: self._make_room(run),
-                keeps_going=self.options.keep_going,
             )
 
         self._in_threads(runs, work)
-
-    def _shortfall(self, runs: Sequence[ModelRun], rounds: Sequence[Round]) -> str | None:
-        """Return why the next block of all models cannot be finished, by the cost of earlier trials; None if it can."""
-        block = "the next block" + (" of all models" if len(runs) > 1 else "")
-        cost = tokens = seconds = 0.0
-        for run in runs:
-            worker, outcome = run.worker, run.outcome
-            count = sum(worker.found.missing.get(number, 0) for number in rounds)
-            cost += count * worker.cost_usd / max(1, worker.costed)
-            used = sum(outcome.tokens.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
-            tokens += count * used / max(1, outcome.answered)
-            seconds += count * (worker.trial_seconds or 0.0)
-        if self.options.yes:
-            cost = 0.0
-        limits = self._spending
-        if limits.cost is not None and cost > limits.cost.left:
-            left = format_usd(limits.cost.left)
-            return f"{block} costs about {format_usd(cost)} and --max-cost leaves {left}; --yes continues until it is used"
-        if limits.tokens is not None and tokens > limits.tokens.left:
-            return f"{block} takes about {tokens:.0f} tokens, more than --max-tokens leaves"
-        if self.budget is not None and cost > 0:
-            spent = runs[0].recording.read(lambda connection: spending(connection, self.study))
-            if cost > self.budget - spent.spent - spent.unknown:
-                return (
-                    f"{block} costs about {format_usd(cost)}, more than the budget leaves; raise models: budget in the study, or "
-                    "go on until it is used with --yes"
-                )
-        if self._clock.left is not None and seconds > self._clock.left:
-            return f"{block} takes about {seconds:.0f} s, more than --max-minutes leaves"
-        return None
 
     def _make_room(self, run: ModelRun) -> None:
         """Free the memory of a model's weights for the next one."""
@@ -587,7 +514,7 @@ class CommandRun:
         left = outcome.left - outcome.failed > 0 and outcome.left > 0
         if outcome.stopped is None and left:
             outcome.interrupted = self.stop.interrupted
-            why = self.stop.reason or worker.full or self._gate.why or ""
+            why = self.stop.reason or worker.full or ""
             # a requested end is not a fault
             if not outcome.interrupted and not why.endswith("(--max-trials)"):
                 outcome.stopped = why or None
@@ -616,15 +543,3 @@ class CommandRun:
                 connection, "wrods run", action, study=self.study.id, detail=details
             )
         ).result()
-
-
-def _stored_costs(connection: Connection, study: str, reader: str) -> tuple[float, int]:
-    """Return the total cost in US dollars and number of a reader's stored trials."""
-    query = (
-        select(func.coalesce(func.sum(trials.c.cost_usd), 0.0), func.count())
-        .join(sessions, sessions.c.session_id == trials.c.session_id)
-        .where(sessions.c.study == study, sessions.c.reader == reader, trials.c.cost_usd > 0)
-        .where(sessions.c.session_id.not_in(excluded_sessions()))
-    )
-    cost, count = connection.execute(query).one()
-    return float(cost), int(count)

@@ -38,11 +38,10 @@ def test_16_bits_on_a_gpu_take_the_fast_way(plain_model, local, dtype):
     assert engine.describe()["parity"]["path"] == "packed"
 
 
-def test_exact_and_stable_hold_on_a_gpu(plain_model):
-    from experiment.models import ModelSettings
-    from experiment.models.local.self_test import self_test
+def test_exact_holds_on_a_gpu(plain_model, local):
+    from tests.experiment.models.test_local_settings import computed_apart
 
-    assert self_test(ModelSettings(f"hf:{plain_model}", {"device": "cuda"}), requests_of(25)).holds
+    assert computed_apart(local, plain_model, "exact", device="cuda") == (0, 0)
 
 
 def test_memory_of_a_gpu_that_runs_out_halves_the_budget(plain_model, local):

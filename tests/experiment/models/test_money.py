@@ -132,4 +132,4 @@ def test_a_limit_is_shared_and_gives_back_what_was_not_used():
     limit = CommandLimit(10)
     assert limit.take(6) and not limit.take(6)
     limit.settle(6, 1)
-    assert limit.take(9) and limit.left == pytest.approx(9)
+    assert limit.take(9) and limit.used == pytest.approx(1)

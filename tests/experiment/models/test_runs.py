@@ -29,8 +29,10 @@ from tests.experiment.models.running import (
     edit,
     invoke,
     of_store,
+    remote,
     stored,
     wait_until,
+    with_models,
     wrods,
 )
 from tests.experiment.models.tiny_models import tiny_llama
@@ -78,7 +80,8 @@ def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessi
 
 def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server):
     server.delay = 0.3
-    arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "3")
+    with_models(study, remote("scripted", server, "price: free"))
+    arguments = ("run", study)
     running = subprocess.Popen(
         command(*arguments), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
@@ -103,7 +106,8 @@ def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server):
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])
 def test_an_interrupted_run_keeps_what_is_finished_and_says_how_to_go_on(study, server, number):
     server.delay = 0.03
-    arguments = ("run", study, "--model", "openai:scripted", "--base-url", server.url, "--concurrency", "3")
+    with_models(study, remote("scripted", server, "price: free"))
+    arguments = ("run", study)
     running = subprocess.Popen(
         command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

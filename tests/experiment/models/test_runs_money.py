@@ -114,9 +114,7 @@ def test_a_budget_binds_what_is_billed_when_most_tries_break_off(study, server):
         run = CommandRun(
             loaded,
             store,
-            RunOptions(
-                version=version_of(loaded, store), yes=True, opener=lambda given: ApiEngine(given, pace=0)
-            ),
+            RunOptions(version=version_of(loaded, store), opener=lambda given: ApiEngine(given, pace=0)),
         )
         (outcome,) = run.run(loaded.models)
     assert "budget" in str(outcome.stopped) and outcome.answered
@@ -136,30 +134,24 @@ def test_labels_that_cannot_be_scored_whole_stop_the_run(study, server, probe):
 
 
 @pytest.mark.full
-def test_a_run_that_is_told_to_goes_on_until_the_budget_is_used(study, server):
-    """One block that costs more than is left: without --yes nothing is sent again, not even a probe; with it all is used."""
+def test_a_run_goes_on_until_the_budget_is_used_and_no_further(study, server):
     server.usage = {"prompt_tokens": 300, "completion_tokens": 3}
     with_models(study, probed("one", server, "price: {input: 1, output: 1}"), budget="0.02 USD")
-    assert invoke("run", study, "--max-trials", "20").exit_code == 0
-    refused = invoke("run", study)
-    assert refused.exit_code == 1 and "--yes" in refused.output and "of all models" not in refused.output
-    asked, probes = len(server.requests), len(server.probes)
-    again = invoke("run", study)
-    assert again.exit_code == 1 and "--yes" in again.output, again.output
-    assert (len(server.requests), len(server.probes)) == (asked, probes), "what is stored tells the price"
-    result = invoke("run", study, "--yes")
+    result = invoke("run", study)
     assert result.exit_code == 1 and "the study's budget is reached" in result.output, result.output
-    assert len(server.requests) > asked + 20
     dearest = 1e-3  # the most that one request is thought to cost
     assert 0.02 - dearest <= money(study).total <= 0.02 + 1e-9
     assert spread(study, 1) <= TRIALS // 4
+    asked = len(server.requests)
+    again = invoke("run", study)
+    assert again.exit_code == 1 and len(server.requests) == asked, again.output
 
 
 @pytest.mark.full
 def test_a_server_that_counts_more_than_can_be_is_told_and_the_budget_holds(study, server):
     with_models(study, remote("one", server), budget="0.3 USD")
     server.usage = {"prompt_tokens": 3000, "completion_tokens": 1, "total_tokens": 3001}
-    done = invoke("run", study, "--yes")
+    done = invoke("run", study)
     assert done.exit_code == 1 and "budget is reached" in done.output
     assert "times the tokens that a request's length and max_tokens allow" in done.output
     spent = money(study).spent

@@ -63,18 +63,13 @@ def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server):
 
 
 @pytest.mark.full
-def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(study, server):
+def test_a_model_that_fails_half_way_holds_up_no_other(study, server):
     with ScriptedOpenAI(answer=lambda body: "No") as failing:
         failing.script.extend(["ok"] * 30 + ["401"] * 200)
         with_models(study, remote("good", server, "price: free"), remote("bad", failing, "price: free"))
         result = invoke("run", study, "--json")
         told = {one["reader"]: one for one in json.loads(result.stdout)["models"]}
-        assert (
-            result.exit_code == 1
-            and "401" in told["bad"]["stopped"]
-            and "bad failed" in told["good"]["stopped"]
-        )
-        assert are_within_one_block(study, 2)
+        assert result.exit_code == 1 and "401" in told["bad"]["stopped"] and told["good"]["left"] == 0
         failing.script.clear()
         assert invoke("run", study).exit_code == 0
         assert {name: sum(counts.values()) for name, counts in done(study).items()} == {
@@ -83,12 +78,11 @@ def test_when_one_model_fails_half_way_the_others_finish_their_block_and_stop(st
         }
 
 
-def test_stored_trials_tell_what_the_rest_costs_and_the_record_what_was_spent(study, server):
+def test_the_record_of_a_run_says_what_was_spent(study, server):
     with_models(study, remote("one", server), budget="40 USD")
     first = invoke("run", study, "--max-trials", "20", "--json")
     result = invoke("run", study)
     assert result.exit_code == 0, result.output
-    assert "one: the other 76 trials will cost about" in result.stderr
     assert len(server.requests) == TRIALS
     *_, begun, ended = (
         row for row in of_store(study, select(audit).where(audit.c.action.in_(("run", "run_ended"))))
@@ -117,9 +111,7 @@ def test_a_budget_binds_two_commands_at_the_same_time(study, server):
     server.delay = 0.01
     with_models(study, remote("one", server), remote("two", server), budget="0.03 USD")
     runs = [
-        subprocess.Popen(
-            command("run", study, "--model", name, "--yes"), cwd=ROOT, stderr=subprocess.PIPE, text=True
-        )
+        subprocess.Popen(command("run", study, "--model", name), cwd=ROOT, stderr=subprocess.PIPE, text=True)
         for name in ("one", "two")
     ]
     for running in runs:
@@ -196,14 +188,6 @@ def test_local_models_that_do_not_fit_together_are_loaded_once_a_turn(
         outcomes = run.run(loaded.models)
     assert [(one.left, one.failed) for one in outcomes] == [(0, 0)] * 2
     assert len(opened) == 2 + 5
-
-
-def test_tokens_are_bound_too(study, server):
-    with_models(study, remote("one", server, "price: free"))
-    result = invoke("run", study, "--max-tokens", "3000", "--json")
-    (told,) = json.loads(result.stdout)["models"]
-    used = told["tokens"]["prompt_tokens"] + told["tokens"]["completion_tokens"]
-    assert 0 < used <= 3000 and "max-tokens" in told["stopped"]
 
 
 def test_a_judge_that_reads_already_is_not_asked_by_a_second_command(make_study, server):

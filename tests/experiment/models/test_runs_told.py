@@ -19,7 +19,7 @@ from experiment.models.runs import RunStatus
 from experiment.models.runs.status import is_alive
 from experiment.store import open_store, records
 from experiment.store.queries import EXCLUDED
-from experiment.store.tables import audit, runs
+from experiment.store.tables import runs
 from tests.experiment.models.running import (
     HELD_S,
     TRIALS,
@@ -72,13 +72,10 @@ def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width):
     ("options", "words"),
     [
         (("--base-url", "http://localhost:8000/v1"), "--base-url cannot be given here"),
-        (("--concurrency", "4"), "--concurrency cannot be given here"),
         (("--engine", "ray"), "--engine ray cannot be given here"),
-        (("--self-test",), "--self-test cannot be given here"),
         (("--timing", "--batch"), "answers of a batch have no times"),
         (("--max-minutes", "nan"), "--max-minutes cannot be given here"),
         (("--workers", "2"), "--workers cannot be given here"),
-        (("--not-billed", "--max-trials", "3"), "--not-billed cannot be given with --max-trials"),
         (("--max-cost", "5"), "--max-cost is '5', without a currency"),
         (("--max-cost", "5 EUR"), "US dollars"),
         (("--max-cost", "much"), "no amount of money"),
@@ -235,10 +232,3 @@ def test_a_killed_run_is_told_with_all_that_it_stored_and_held(study, server):
     assert not is_alive({**row, "pid": os.getpid()}), "this process began at another time"
     held = found["money"]
     assert held["may_have_been_spent_usd"] > 0 and held["set_aside_usd"] == 0
-    for _ in range(2):
-        assert invoke("run", study, "--not-billed").exit_code == 0
-    assert told(study)["money"]["left_usd"] == pytest.approx(
-        held["left_usd"] + held["may_have_been_spent_usd"]
-    )
-    actions = [row["action"] for row in of_store(study, select(audit.c.action))]
-    assert actions.count("counted as not billed") == 1
