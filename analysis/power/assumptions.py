@@ -370,7 +370,7 @@ def _components(
     if unknown:
         raise UserError(
             f"nothing says how far {plan.measure.noun} scatters, in {plan.measure.unit}: {', '.join(unknown)}",
-            mend=f"Give it, such as {' '.join(f'--sd {name}=1.5' for name in unknown)}, or take it from a pilot: --pilot FOLDER.",
+            mend=f"Give it, such as {' '.join(f'--sd {name}=1.5' for name in unknown)}, or take it from a pilot: --effects FOLDER.",
         )
     for name, entry in default_entries.items():
         remarks.append(f"{name} was not given: {entry['value']:g} taken ({entry['note']}).")

@@ -211,7 +211,6 @@ def planned_of(
     factors: Mapping[str, Collection[str]],
     *,
     only: Collection[str] = (),
-    alpha: float | None = None,
     equivalence: str | None = None,
 ) -> tuple[list[Plan], list[str]]:
     """Read the planned analyses of a study before it has data."""
@@ -220,8 +219,6 @@ def planned_of(
             "the study plans no analysis, so there is nothing to find",
             mend="Write `analysis: planned:` into study.yaml: measure, compare, between, contrasts.",
         )
-    if alpha is not None and not 0.0 < alpha < 0.5:
-        raise UserError(f"--alpha is {alpha:g}; it lies between 0 and 0.5", mend="For example 0.05.")
     keys = {name: name if name in planned else name.partition(" (")[0] for name in only}
     for name, key in keys.items():
         if key not in planned:
@@ -275,8 +272,6 @@ def planned_of(
                 f"{plan.name} is adjusted together with {', '.join(family)} in a report; here its tests are adjusted by themselves, "
                 "so that the power is a little too high."
             )
-        if alpha is not None:
-            plan = replace(plan, alpha=alpha)
         if equivalence is not None:
             try:
                 plan = replace(plan, equivalence=read_bound(equivalence, [plan.measure]))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from experiment.study import Study
 
 DEFAULT = "wrods-demo"
+READERS = 40
 PAUSE_TO_WATCH = 0.05
 VISIT_POLL_S = 1.0
 
@@ -38,11 +39,7 @@ VISIT_POLL_S = 1.0
     type=click.Path(path_type=Path),
     help=f"Folder to make; {DEFAULT} (or {DEFAULT}-2, …) unless given.",
 )
-@click.option(
-    "--readers", default=40, show_default=True, type=click.IntRange(2, 1000), help="Simulated readers."
-)
-@click.option("--no-browser", is_flag=True, help="Open nothing; print the links.")
-def demo(out: Path | None, readers: int, no_browser: bool) -> None:
+def demo(out: Path | None) -> None:
     """See the whole path in a few minutes: study, readers, model, report.
 
     Makes a small study, sends simulated readers through the real server, runs a small built-in language model and two
@@ -64,7 +61,7 @@ def demo(out: Path | None, readers: int, no_browser: bool) -> None:
     console = Console(highlight=False, soft_wrap=True)
     folder = _new_folder(out)
     watched = sys.stdin.isatty() and sys.stdout.isatty()
-    opens = watched and not no_browser and has_screen()
+    opens = watched and has_screen()
     make_study(folder)
     built = build_study(load_study(folder))
     study = load_study(folder)
@@ -79,7 +76,7 @@ def demo(out: Path | None, readers: int, no_browser: bool) -> None:
         console.print(f"        {links.sessions}")
         if opens:
             webbrowser.open(links.sessions)
-        _people(console, study, links, readers, pause=PAUSE_TO_WATCH if watched else 0.0)
+        _people(console, study, links, pause=PAUSE_TO_WATCH if watched else 0.0)
         _models(console, study, store)
         report = _report(console, study, store)
         console.print(f"        {report}")
@@ -106,19 +103,19 @@ def _new_folder(out: Path | None) -> Path:
     return folder
 
 
-def _people(console: Console, study: Study, links: Links, readers: int, *, pause: float) -> None:
+def _people(console: Console, study: Study, links: Links, *, pause: float) -> None:
     from experiment.demo.tour import fill
 
     console.print(
-        f"[bold]3 of 5[/bold]  {readers} simulated readers take part through the real interface (simulated: not data)"
+        f"[bold]3 of 5[/bold]  {READERS} simulated readers take part through the real interface (simulated: not data)"
     )
     count = itertools.count(1)
     with WorkProgress("readers") as progress:
 
         def told(_: int) -> None:
-            progress.draw("        simulated", next(count), readers)
+            progress.draw("        simulated", next(count), READERS)
 
-        acknowledged = fill(study, links, readers=readers, pause=pause, told=told)
+        acknowledged = fill(study, links, readers=READERS, pause=pause, told=told)
     console.print(f"        {acknowledged} trials acknowledged, each on disk before it was")
 
 

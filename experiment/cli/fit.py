@@ -45,12 +45,6 @@ _OPTIONS = (
     click.option(
         "--processes", type=int, default=1, show_default=True, metavar="N", help="Refits at work at once."
     ),
-    click.option(
-        "--keep",
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Keep refits as they are made; the same command resumes after an interruption.",
-    ),
     click.option("--anova", is_flag=True, help="Test every term (type III)."),
     click.option(
         "--r2", "r_squared", is_flag=True, help="Nakagawa's R squared and the intraclass correlation."
@@ -94,9 +88,9 @@ def question_options(command: Command) -> Command:
 _OF_FIT = (
     "formula", "family", "link", "weights", "offset", "nagq", "information", "dispersion", "penalty", "df", "signal",
 )  # fmt: skip
-_ONLY_BOOTSTRAP = ("replicates", "seed", "processes", "keep")
+_ONLY_BOOTSTRAP = ("replicates", "seed", "processes")
 _QUESTIONS = (
-    "against", "df", "intervals", "replicates", "seed", "processes", "keep", "anova", "r_squared", "means", "slopes",
+    "against", "df", "intervals", "replicates", "seed", "processes", "anova", "r_squared", "means", "slopes",
     "control", "scale", "adjust", "equivalence",
 )  # fmt: skip
 
@@ -133,7 +127,7 @@ def refuse_idle_options(context: click.Context) -> None:
     for name in _ONLY_BOOTSTRAP:
         if _given(context, name) and options["intervals"] != "bootstrap":
             raise UserError(f"--{name} belongs to the bootstrap", mend="Add --intervals bootstrap.")
-    for name in ("link", "weights", "offset", "penalty", "means", "slopes", "against", "keep"):
+    for name in ("link", "weights", "offset", "penalty", "means", "slopes", "against"):
         if options[name] is not None and not str(options[name]).strip():
             raise UserError(f"{_spelt(name)} is empty", mend=f"Leave {_spelt(name)} out, or give it a value.")
     if options["means"] is None and options["slopes"] is None:
@@ -314,7 +308,7 @@ def _answers(model: FittedModel, given: dict[str, Any]) -> Iterator[pd.DataFrame
     if given["against"] is not None:
         yield model.against(given["against"])
     if (method := given["intervals"]) != "wald":
-        names = ("replicates", "seed", "processes", "keep") if method == "bootstrap" else ()
+        names = ("replicates", "seed", "processes") if method == "bootstrap" else ()
         with WorkProgress("refits") as progress:
             draw = partial(progress.draw, method)
             yield model.intervals(method, progress=draw, **{name: given[name] for name in names})

@@ -28,7 +28,7 @@ _EXAMPLE = """\b
 Examples:
   wrods power my-study --planned comprehension --participants 20,40,60 --items 40,80 \\
     --mean human:intact=95 --mean human:swapped=88
-  wrods power my-study --pilot pilot-study --participants 20,40,60
+  wrods power my-study --effects pilot-study --participants 20,40,60
 """
 
 
@@ -84,19 +84,11 @@ class PlannedDesign:
     help="Answers of a model to each item. Default: the study's.",
 )
 @click.option(
-    "--pilot",
+    "--effects",
     type=click.Path(path_type=Path),
-    help="Effects from the answers of this study or exported folder.",
+    help="Where effects come from: a pilot (a study with answers, or an exported folder), what `wrods fit --json` printed "
+    "(.json), a table of the literature (.csv: quantity, of, condition, value, unit, source), or a file by hand (.yaml).",
 )
-@click.option(
-    "--fit", "fit_file", type=click.Path(path_type=Path), help="Effects from what `wrods fit --json` printed."
-)
-@click.option(
-    "--literature",
-    type=click.Path(path_type=Path),
-    help="Effects from a CSV: quantity, of, condition, value, unit, source.",
-)
-@click.option("--effects", type=click.Path(path_type=Path), help="Effects from a YAML file by hand.")
 @click.option(
     "--mean",
     "means",
@@ -133,7 +125,6 @@ class PlannedDesign:
     help="Simulated studies of each size.",
 )
 @click.option("--wanted", default=0.8, show_default=True, metavar="SHARE", help="Power to find the size for.")
-@click.option("--alpha", type=float, metavar="LEVEL", help="Level of the tests. Default: the plan's.")
 @click.option(
     "--equivalence", metavar="BOUND", help="Bound of equivalence, such as '5 points'. Default: the plan's."
 )
@@ -148,7 +139,8 @@ def power(study: Path, **asked: Any) -> None:
 
     Simulates studies of every size from assumed effects, analyses each as `wrods report` does, and counts how often each
     contrast, human–model difference and equivalence test detects the effect. STUDY is a study's folder, or a folder that
-    `wrods report` exported. Effects come from a pilot, a fit, a table of the literature, or by hand (docs/power.md).
+    `wrods report` exported. Effects come from --effects, in which --mean, --effect and --sd
+    override single values, or from these alone (docs/power.md).
 
     Tables (CSV, JSON) and the power curves (SVG, PNG) are written to the folder.
     """
@@ -171,7 +163,6 @@ def power(study: Path, **asked: Any) -> None:
         design.planned,
         design.factors,
         only=asked["planned"],
-        alpha=asked["alpha"],
         equivalence=asked["equivalence"],
     )
     given = _statements(asked, plans)
@@ -306,29 +297,31 @@ def _statements(asked: Mapping[str, Any], plans: list[Plan]) -> list[EffectState
     """Return the specified effects and variances, those of the file before options."""
     from analysis.power.assumptions import from_mapping, from_option, from_table
 
-    sources = [name for name in ("pilot", "fit_file", "literature", "effects") if asked[name] is not None]
-    if len(sources) > 1:
-        raise UserError(
-            f"effects come from one place; {' and '.join(sources).replace('fit_file', 'fit')} were given",
-            mend="Leave one out; override single values with --mean and --effect.",
-        )
-    for name in ("fit_file", "literature", "effects"):
-        if asked[name] is not None and not asked[name].is_file():
-            raise UserError(f"{asked[name]} is no file", mend=f"Looked in {asked[name].resolve().parent}.")
+    file: Path | None = asked["effects"]
     options = [("mean", "means"), ("effect", "differences"), ("sd", "sd")]
     given: list[EffectStatement] = []
-    if asked["literature"] is not None:
-        given += from_table(asked["literature"])
-    if asked["effects"] is not None:
-        from experiment.study.yaml_source import read_yaml
+    if file is not None and not file.is_dir():
+        if not file.is_file():
+            raise UserError(
+                f"{file} is neither a file nor a folder", mend=f"Looked in {file.resolve().parent}."
+            )
+        if file.suffix in (".yaml", ".yml"):
+            from experiment.study.yaml_source import read_yaml
 
-        begin = "Give means by reader and condition: `means: {human: {intact: 95}}`."
-        given += from_mapping(read_yaml(asked["effects"], begin=begin).data, str(asked["effects"]))
+            begin = "Give means by reader and condition: `means: {human: {intact: 95}}`."
+            given += from_mapping(read_yaml(file, begin=begin).data, str(file))
+        elif file.suffix == ".csv":
+            given += from_table(file)
+        elif file.suffix != ".json":
+            raise UserError(
+                f"--effects {file} is none of the files that effects come from",
+                mend="Name a folder, or a file that ends in .json, .csv or .yaml.",
+            )
     given += [from_option(quantity, text) for quantity, name in options for text in asked[name]]
-    if not sources and not given:
+    if file is None and not given:
         raise UserError(
             "nothing says how large the effects are",
-            mend="Give --pilot FOLDER, --fit FILE, --literature CSV, --effects YAML, or --mean READER:CONDITION=VALUE.",
+            mend="Give --effects with a pilot's folder or a file, or --mean READER:CONDITION=VALUE.",
         )
     if given and len(plans) > 1:
         is_told_by_key = [plan.key for plan in plans].count(plans[0].key) == 1 and bool(plans[0].key)
@@ -366,12 +359,13 @@ def _assumed(
     from analysis.power.pilots import from_fit_file, from_pilot
 
     kinds = kinds_of_plan(plan, design)
-    begun = None
-    if options["pilot"] is not None:
-        begun = from_pilot(plan, _tables(options["pilot"]), kinds, str(options["pilot"]))
-    elif options["fit_file"] is not None:
-        begun = from_fit_file(plan, options["fit_file"], kinds)
+    begun, file = None, options["effects"]
+    if file is not None and file.is_dir():
+        begun = from_pilot(plan, _tables(file), kinds, str(file))
+    elif file is not None and file.suffix == ".json":
+        begun = from_fit_file(plan, file, kinds)
     sources_of_effects = list(dict.fromkeys(statement.source for statement in given if statement.source))
-    file = options["literature"] or options["effects"]
-    source = (f"{file}: " if file else "") + ("; ".join(sources_of_effects) or "by hand")
+    source = "; ".join(sources_of_effects) or "by hand"
+    if file is not None and begun is None:
+        source = f"{file}: {source}"
     return assumed(plan, kinds, given, source, begun)

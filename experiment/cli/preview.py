@@ -17,8 +17,7 @@ import click
 @click.option(
     "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at."
 )
-@click.option("--no-browser", is_flag=True, help="Do not open the page.")
-def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None:
+def preview(study: Path, model: str | None, port: int) -> None:
     """Show every screen of a study next to the exact prompt that a model gets.
 
     The items are made in memory from study.yaml as it is now; the page follows when you save. Nothing is stored.
@@ -37,6 +36,6 @@ def preview(study: Path, model: str | None, port: int, no_browser: bool) -> None
     click.echo(click.style("Preview", bold=True) + f" of {loaded.title}: {address}")
     click.echo("Nothing is stored; the page follows when you save. Ctrl-C ends it.")
     sys.stdout.flush()
-    if not no_browser and has_screen():
+    if has_screen():
         webbrowser.open(address)
     server.run()

@@ -140,7 +140,7 @@ def _text_of(record: dict[str, Any], field: str, where: str) -> str:
 
 
 CORRECTED_SEED = 1
-CORRECTED_ONLY = ("language", "min_letters", "avoid_real_words", "texts", "changes")
+CORRECTED_ONLY = ("language", "texts", "changes")
 
 
 @click.command()
@@ -175,22 +175,9 @@ CORRECTED_ONLY = ("language", "min_letters", "avoid_real_words", "texts", "chang
     show_default=True,
     help="published: as the code of Cao et al. (2023) or TypoBench (2024) did it, one pass over all lines in order.",
 )
-@click.option("--jsonl", is_flag=True, help="Each line is a JSON object; one field is scrambled.")
-@click.option("--field", "name", metavar="F", default="text", show_default=True, help="Field, with --jsonl.")
+@click.option("--field", metavar="F", help="Scramble this field; each line is a JSON object.")
 @click.option(
     "--language", default="en", show_default=True, help="Language tag, for letters, capitals and real words."
-)
-@click.option(
-    "--min-letters",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Fewest letters of a word to change.",
-)
-@click.option(
-    "--avoid-real-words/--allow-real-words",
-    default=None,
-    help="Whether a word may not turn into another word.  [default: it may not, where the language has a word list]",
 )
 @click.option(
     "--changes",
@@ -221,15 +208,7 @@ def scramble(file: Path | None, **options: Any) -> None:
         raise UserError(
             "--type is missing", mend="Say what to do, such as --type KFL; --list shows every type."
         )
-    if (
-        not given.jsonl
-        and click.get_current_context().get_parameter_source("name") != ParameterSource.DEFAULT
-    ):
-        raise UserError(
-            f"--field {given.name} has no say without --jsonl",
-            mend="Add --jsonl where each line is a JSON object, or leave --field out.",
-        )
-    source = LineSource(file, given.name if given.jsonl else None)
+    source = LineSource(file, given.field)
     out = sys.stdout.buffer
     if given.mode == "published":
         _refuse_corrected_only(click.get_current_context())
@@ -247,12 +226,10 @@ def scramble(file: Path | None, **options: Any) -> None:
     chosen = parse_operation(given.kind, rate=given.rate)
     if given.texts is not None:
         chosen = replace(chosen, texts=checked_rate(given.texts, "texts"))
-    settings = ScrambleSettings(
-        given.min_letters, avoid_real_words=given.avoid_real_words, language=given.language
-    )
-    summary = ChangeSummary(chosen, given.summary, given.min_letters)
+    settings = ScrambleSettings(language=given.language)
+    summary = ChangeSummary(chosen, given.summary)
     changes_letters = chosen.type.unit == "letter" and not chosen.changes_nothing
-    if given.avoid_real_words is None and changes_letters and not settings.avoids_real_words:
+    if changes_letters and not settings.avoids_real_words:
         click.echo(
             f"no word list for language {given.language!r}: changed forms that are words are not avoided",
             err=True,
@@ -355,7 +332,6 @@ class ChangeSummary:
 
     operation: Operation
     wanted: bool
-    least: int = 0
     lines: int = 0
     with_words: int = 0
     changed_lines: int = 0
@@ -448,8 +424,7 @@ class ChangeSummary:
         operation, unit = self.operation, self.operation.type.unit
         if unit != "letter":
             return f"{operation.name} changes {operation.type.eligibility}"
-        least = max(operation.min_letters, self.least)
-        return f"no word of {least} or more letters, the fewest that {operation.name} changes"
+        return f"no word of {operation.min_letters} or more letters, the fewest that {operation.name} changes"
 
 
 def _reasons(result: Scrambled) -> list[str]:

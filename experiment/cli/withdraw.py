@@ -6,7 +6,6 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,6 @@ KEY = 12
 _EXAMPLE = """\b
 Examples:
   wrods withdraw my-study --participant P014
-  wrods withdraw my-study --station 7 --at "2026-11-21 14:05"
   wrods withdraw my-study --session 4f0c21ab93de
   wrods withdraw my-study --again --backups /media/stick
 """
@@ -36,12 +34,6 @@ Examples:
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
 @click.option("--participant", metavar="P014", help="The participant's number.")
 @click.option("--platform-id", metavar="ID", help="The id at Prolific, SONA or MTurk, while it is stored.")
-@click.option("--station", metavar="S", help="The station; requires --at.")
-@click.option(
-    "--at",
-    metavar="TIME",
-    help="A time during the session, in this computer's time zone unless it names one.",
-)
 @click.option("--session", metavar="ID", help="The id of one of the person's sessions, or its beginning.")
 @click.option(
     "--backups",
@@ -72,8 +64,6 @@ def withdraw(study: Path, **options: Any) -> None:
     given = {
         "participant": chosen.participant,
         "platform-id": chosen.platform_id,
-        "station": chosen.station,
-        "at": chosen.at,
         "session": chosen.session,
     }
     for name, value in (*given.items(), *(("backups", folder) for folder in chosen.folders)):
@@ -82,7 +72,12 @@ def withdraw(study: Path, **options: Any) -> None:
                 f"--{name} is empty, which names nobody",
                 mend="Give a value; perhaps a variable of the shell is not set.",
             )
-    when = _moment(chosen)
+    if sum(value is not None for value in given.values()) + chosen.again != 1:
+        raise UserError(
+            "a participant must be named in exactly one way",
+            mend="Give --participant P014, --platform-id ID, or --session ID (or --again alone). The dashboard lists each "
+            "session with its station and times.",
+        )
     how = {"participant": chosen.participant, "platform_id": chosen.platform_id, "session": chosen.session}
     places = [Path(folder) for folder in chosen.folders]
     missing = [str(place) for place in places if not place.is_dir()]
@@ -96,7 +91,7 @@ def withdraw(study: Path, **options: Any) -> None:
         if chosen.again:
             _finish(study, {}, withdrawal.scrub(opened.store, name, folder, backups=places), chosen.as_json)
             return
-        scope, alike = _scope(opened, study, {**how, "station": chosen.station, "at": when}, places)
+        scope, alike = _scope(opened, study, how, places)
         summary: dict[str, Any] = {
             "sessions": [_session(session) for session in scope.sessions],
             "links": len(scope.links),
@@ -112,27 +107,6 @@ def withdraw(study: Path, **options: Any) -> None:
             opened.store, name, folder, ids, actor=this_user(), backups=places
         )
         _finish(study, {**summary, "erased": dict(erased.rows)}, scrubbed, chosen.as_json)
-
-
-def _moment(options: SimpleNamespace) -> datetime | None:
-    station, at = options.station, options.at
-    by_place = station is not None or at is not None
-    ways = [
-        *(name is not None for name in (options.participant, options.platform_id, options.session)),
-        by_place,
-        options.again,
-    ]
-    if sum(ways) != 1 or (station is None) != (at is None):
-        raise UserError(
-            "a participant must be named in exactly one way",
-            mend="Give --participant P014, --platform-id ID, --station S with --at TIME, or --session ID (or --again alone).",
-        )
-    if at is None:
-        return None
-    try:
-        return datetime.fromisoformat(at)
-    except ValueError as error:
-        raise UserError(f"--at {at!r} is not a time", mend='Write it as "2026-11-21 14:05".') from error
 
 
 def _scope(
@@ -175,8 +149,6 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _described(how: Mapping[str, Any]) -> str:
-    if how["at"] is not None:
-        return f"ran at station {how['station']} at {how['at']}"
     if how["session"] is not None:
         return f"has an id that begins with {how['session']}"
     return f"belongs to {how['participant'] or how['platform_id']}"

@@ -17,7 +17,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +93,12 @@ def find_person(
     *,
     participant: str | None = None,
     platform_id: str | None = None,
-    station: str | None = None,
-    at: datetime | None = None,
     session: str | None = None,
 ) -> list[PersonSession]:
-    """Return all sessions of one person, found by number, platform id, station and time, or one of the sessions."""
+    """Return all sessions of one person, found by number, platform id, or one of the sessions."""
     is_persons = (sessions.c.study == study, sessions.c.reader_kind.in_(PARTICIPANTS))
     query = select(sessions.c.session_id, sessions.c.person_key).where(*is_persons)
-    if "" in (participant, platform_id, station, session):
+    if "" in (participant, platform_id, session):
         raise ValueError("an empty name fits everybody or nobody")
 
     def named(*which: ColumnElement[bool]) -> ColumnElement[bool]:
@@ -117,17 +114,10 @@ def find_person(
         )
     elif platform_id is not None:
         query = query.where(named(people.c.external_id == platform_id))
-    elif station is not None and at is not None:
-        moment = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        query = query.where(
-            sessions.c.station.in_(_stations(connection, study, station)),
-            sessions.c.created_at <= moment,
-            or_(sessions.c.finished_at >= moment, sessions.c.last_seen_at >= moment),
-        )
     elif session is not None:
         query = query.where(sessions.c.session_id.startswith(session, autoescape=True))
     else:
-        raise ValueError("a person is found by number, platform id, station and time, or session")
+        raise ValueError("a person is found by number, platform id, or session")
     matched = connection.execute(query).all()
     keys = {row.person_key for row in matched if row.person_key is not None}
     # no JSON: a session whose JSON is damaged can be withdrawn
@@ -178,21 +168,6 @@ def _folded(name: str) -> str:
         letter for letter in plain if unicodedata.category(letter) not in ("Cf", "Mn", "Zs", "Pd")
     )
     return re.sub(r"(?<!\d)0+(?=\d)", "", plain)
-
-
-def _stations(connection: Connection, study: str, given: str) -> list[str]:
-    """Return the stations of a study with this name or number (``7`` is also ``Station 07``)."""
-    names: Iterable[str | None] = connection.scalars(
-        select(sessions.c.station).where(sessions.c.study == study).distinct()
-    )
-    return [
-        name for name in names if name and (name.casefold() == given.casefold() or _is_number(name, given))
-    ]
-
-
-def _is_number(station: str, given: str) -> bool:
-    match = re.fullmatch(r"\D*?0*(\d+)", station)
-    return match is not None and given.isdecimal() and int(match[1]) == int(given)
 
 
 def _found(connection: Connection, row: Mapping[str, Any]) -> PersonSession:

@@ -206,7 +206,7 @@ def test_effects_come_from_a_file_by_hand_or_a_table(study, tmp_path):
         "utf-8",
     )
     words = ["power", study, "--planned", "comprehension", *SMALL, "--json"]
-    by_hand, by_table = wrods(*words, "--effects", hand), wrods(*words, "--literature", table)
+    by_hand, by_table = wrods(*words, "--effects", hand), wrods(*words, "--effects", table)
     (one,), (other,) = json.loads(by_hand.stdout), json.loads(by_table.stdout)
     assert one["power"] == other["power"]
     assert "a guess" in one["source"]
@@ -217,7 +217,7 @@ def test_a_handover_is_study_and_pilot_in_one(tmp_path):
     rows = study_rows(simulated=12, items=16, models=("restorer",))
     folder = write_handover(tmp_path / "handover", rows, planned=PLANNED)
     words = ["--participants", "8", "--items", "12", "--fits", "2", "--processes", "1", "--json"]
-    done = wrods("power", folder, "--pilot", folder, "--replicates", "2", *words)
+    done = wrods("power", folder, "--effects", folder, "--replicates", "2", *words)
     assert done.exit_code == 0, done.output
     accuracy, times = json.loads(done.stdout)
     assert {one["readers"] for one in accuracy["power"]} == {"human", "restorer", "human − restorer"}
@@ -235,7 +235,7 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path):
     ):
         assert wrods(*words).exit_code == 0
     words = ["--planned", "reading", "--participants", "6", "--fits", "2", "--processes", "1", "--json"]
-    done = wrods("power", folder, "--pilot", folder, *words)
+    done = wrods("power", folder, "--effects", folder, *words)
     assert done.exit_code == 0, done.output
     (told,) = json.loads(done.stdout)
     assert told["source"] == f"pilot {folder}"
@@ -257,9 +257,9 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path):
         (["--planned", "comprehension", *MEANS, "--fits", "0"], "studies is 0"),
         (["--planned", "comprehension", *MEANS, "--wanted", "80"], "between 0 and 1"),
         (["--planned", "comprehension", *MEANS, "--equivalence", "5 ms"], "not a bound of accuracy"),
-        (["--planned", "comprehension", "--effects", "none.yaml"], "is no file"),
-        (["--pilot", "a", "--fit", "b"], "effects come from one place; pilot and fit"),
-        (["--pilot", "nowhere"], "is missing"),
+        (["--planned", "comprehension", "--effects", "none.yaml"], "neither a file nor a folder"),
+        (["--planned", "comprehension", "--effects", __file__], "ends in .json, .csv or .yaml"),
+        (["--planned", "comprehension", "--effects", "."], "is missing"),
     ],
 )
 def test_what_is_missing_or_wrong_ends_with_two(words, told, study):

@@ -80,8 +80,6 @@ def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected):
     [
         ((), "named in exactly one way"),
         (("--participant", "S001", "--platform-id", "x"), "named in exactly one way"),
-        (("--station", "4"), "named in exactly one way"),
-        (("--station", "4", "--at", "noon"), "is not a time"),
         (("--again", "--backups", "/no/such/stick"), "no such folder"),
     ],
 )

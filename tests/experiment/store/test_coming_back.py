@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -280,24 +279,11 @@ def test_the_list_of_withdrawn_people_goes_with_the_backups(study, plan, make_tr
 def test_an_empty_name_erases_nobody(study, plan):
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
-    more = {"station": ["--at", "2026-11-21 14:05"], "at": ["--station", "7"], "backups": ["--again"]}
-    for name in ("participant", "platform-id", "station", "session", "at", "backups"):
-        refused = wrods("withdraw", study.folder, f"--{name}", " ", *more.get(name, []), "--yes")
+    for name in ("participant", "platform-id", "session", "backups"):
+        more = ["--again"] if name == "backups" else []
+        refused = wrods("withdraw", study.folder, f"--{name}", " ", *more, "--yes")
         assert refused.exit_code == 2 and f"--{name}" in refused.output
     assert len(sessions_in(study.folder)) == 1
-
-
-def test_a_station_is_found_by_its_name_or_its_number(study, plan):
-    with open_store(study.folder) as store:
-        for reader, station in (("P001", "Station 07"), ("P002", "Station 17")):
-            begin(store, plan, reader, station=station)
-        later = sessions.update().values(last_seen_at="2099-01-01T00:00:00.000Z")
-        store.write(lambda c: c.execute(later).close()).result()
-    at = datetime.now(UTC).isoformat()
-    for given in ("7", "07", "Station 07", "station 07"):
-        asked = wrods("withdraw", study.folder, "--station", given, "--at", at, given="n\n")
-        assert "P001: session" in asked.output and "P002" not in asked.output
-        assert ", Station 07," in asked.output, "not: station Station 07"
 
 
 def test_a_file_that_is_no_database_is_named_with_a_remedy_that_fits(study, plan, stick):

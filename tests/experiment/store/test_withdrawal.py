@@ -7,14 +7,13 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 
 from experiment.integrity import withdrawal as w
 from experiment.integrity.maintenance import MaintainedStudy, Maintenance
@@ -230,13 +229,9 @@ def test_tombstones_of_earlier_versions_lose_typed_numbers(study):
     assert files_with(study, "annamaria") == []
 
 
-def test_a_person_is_found_by_number_platform_id_or_station_and_time(study, plan, make_trial):
+def test_a_person_is_found_by_number_or_platform_id(study, plan, make_trial):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
-        early = {"created_at": "2026-03-01T09:00:00.000Z", "last_seen_at": "2026-03-01T09:40:00.000Z"}
-        store.write(
-            lambda c: c.execute(update(sessions).where(sessions.c.reader == "P002").values(**early)) and None
-        ).result()
         with store.read() as connection:
 
             def found(**how: Any) -> list[str]:
@@ -244,16 +239,7 @@ def test_a_person_is_found_by_number_platform_id_or_station_and_time(study, plan
 
             assert found(participant="P001") == found(participant=HERS) == [ids["hers"]]
             assert found(platform_id="5f" + HERS) == [ids["hers"]]
-            during = datetime(2026, 3, 1, 9, 20, tzinfo=UTC)
-            assert found(station="station-3", at=during) == [ids["his"]]
-            assert found(station="station-3", at=during.astimezone()) == [ids["his"]]
-            assert found(station="station-3", at=during + timedelta(hours=1)) == []
-            assert (
-                found(station="station-4", at=during)
-                == found(participant="P1")
-                == found(platform_id="5f")
-                == []
-            )
+            assert found(participant="P1") == found(platform_id="5f") == []
 
 
 def test_the_scope_names_what_lies_beyond_reach(study, plan, make_trial):
