@@ -126,7 +126,7 @@ def _keep(rows: pd.DataFrame, is_kept: pd.Series[bool], remarks: list[str], reas
     """Return the rows that are kept; a remark says how many are not, and why."""
     count = int((~is_kept).sum())
     if count:
-        remarks.append(f"We left out {count:,} of {len(rows):,} {reason}.")
+        remarks.append(f"Of {len(rows):,} trials, we left out {count:,}, because {reason}.")
     return rows[is_kept].copy()
 
 
@@ -379,7 +379,7 @@ def lead_data(tables: Tables, plan: Plan) -> ModelData:
     """Return the data of a model of the lead of the correct label: the margin of a right choice, minus that of a wrong one."""
     rows, remarks = analysed_as_planned(tables.trials, plan)
     has_lead = rows["margin"].notna() & rows["correct"].notna()
-    reason = "trials without the probabilities of labels, or neither right nor wrong"
+    reason = "they have no probabilities of labels or are neither right nor wrong"
     rows = _keep(rows, has_lead, remarks, reason)
     right = rows["correct"].to_numpy(dtype=float) > 0
     rows[LEAD.name] = np.where(right, rows["margin"], -rows["margin"])
@@ -401,7 +401,7 @@ def _two_labels(tables: Tables) -> bool:
 def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials of a plan that have a rating, and what was left out."""
     rows, remarks = analysed_as_planned(trials, plan)
-    return _keep(rows, rows["rating"].notna(), remarks, "trials without a rating"), remarks
+    return _keep(rows, rows["rating"].notna(), remarks, "they have no rating"), remarks
 
 
 def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
@@ -410,7 +410,7 @@ def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
     counts = measured[[*_PLACE, "changed", "recovered", "with_one_typo", "ed_shown", "ed_given"]]
     rows = rows.merge(counts, on=_PLACE, how="inner", validate="one_to_one")
-    rows = _keep(rows, rows["changed"] != 0, remarks, "trials in which no word was changed")
+    rows = _keep(rows, rows["changed"] != 0, remarks, "no word was changed in them")
     rows["not_recovered"] = rows["changed"] - rows["recovered"]
     rows["recovered_with_one_typo"] = rows["with_one_typo"]
     rows["beyond_one_typo"] = rows["changed"] - rows["with_one_typo"]

@@ -39,6 +39,7 @@ class Recovered:
     estimate: float
     low: float | None  # 95% confidence interval; None for standard deviations, which have none here
     high: float | None
+    reference: str = ""  # the level from which ``label`` is a difference
     put_in: float | None = None  # as the study states it; None where that is ``truth`` itself
 
     @property
@@ -92,19 +93,20 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     effects = {level: float(value) for level, value in given["effects"][factor].items()}
     results = []
     for effect in analysis.effects:
-        level = effect.term.removeprefix(factor)
+        level, compared_with = effect.term.removeprefix(factor), ""
         if effect.term == "(Intercept)":
             put_in = float(given["intercept"]) + effects.get(reference, 0.0)
             label, leads_to = f"intercept ({reference})", expected[reference]
         elif effect.term.startswith(factor) and level in analysis.levels:
             put_in = effects.get(level, 0.0) - effects.get(reference, 0.0)
             label, leads_to = f"{level} − {reference}", expected[level] - expected[reference]
+            compared_with = reference
         else:
             continue
         numbers: tuple[float, float | None, float | None] = float("nan"), None, None
         if effect.estimable:
             numbers = effect.estimate, effect.low, effect.high
-        results.append(Recovered(*quantity, label, leads_to, *numbers, put_in))
+        results.append(Recovered(*quantity, label, leads_to, *numbers, compared_with, put_in))
     return [*results, *_standard_deviations(analysis.model, measure, given)]
 
 
@@ -261,7 +263,9 @@ def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
         mean, truth = float(differences.mean()), float(of_reader["cost"].mean())
         wide = half_width(differences)
         label = f"{level} − {intact}"
-        results.append(Recovered(MEASURE, TITLE, "log_ms", label, truth, mean, mean - wide, mean + wide))
+        results.append(
+            Recovered(MEASURE, TITLE, "log_ms", label, truth, mean, mean - wide, mean + wide, intact)
+        )
     return results
 
 

@@ -140,7 +140,7 @@ class FittedModelResult:
             Coefficient(
                 str(term),
                 *(estimate, se, statistic, None if np.isnan(df) else df, p, low, high),
-                self.determined and self.can_estimate(estimate, se, (low, high)),
+                self.determined and not self.runs_away and self.can_estimate(estimate, se, (low, high)),
             )
             for term, (estimate, se, statistic, df, p, low, high) in zip(terms, values, strict=True)
         )
@@ -298,6 +298,11 @@ class Contrast:
         return smallest if smallest < self.furthest else float("inf")
 
     @property
+    def is_cut(self) -> bool:
+        """Whether its two-sided interval ends at the largest possible difference."""
+        return self.estimable and not self.side and max(-self.low, self.high) >= self.furthest
+
+    @property
     def is_constant(self) -> bool:
         """Whether the difference is the same for every reader and item, so that it has no interval."""
         return self.estimable and without_width(self.low, self.high)
@@ -381,6 +386,13 @@ class Analysis:
     def of_model(self) -> Analysis:
         """The analysis whose readers, levels and rows are those of the fitted model."""
         return self if self.companion is None else self.companion
+
+    @property
+    def identity(self) -> tuple[object, ...] | None:
+        """What the mixed model of this analysis shares with those of others that are the same; None without one."""
+        if self.model is None:
+            return None
+        return self.of_model.groups, self.model.formula, self.model.rows, self.model.loglik
 
     @property
     def effects(self) -> list[Coefficient]:

@@ -68,6 +68,8 @@ CHECKS = (*DECISIVE, LIMITS, MILLISECONDS, ANSWERS, FAILED, SCORED, SESSIONS)
 """In the order of the matrix' columns."""
 FOLDS = 4
 """Sets of items where the study has one."""
+FEW_FORMS = FOLDS + 1
+"""Forms of a check up to which one that differs decides; of more, the majority does."""
 MOST_REFITTED = 60_000
 """Rows of a model times sets of items above which it is not fitted again without each set."""
 MOST_CHECKED, MOST_PREPARED = 50_000, 200_000
@@ -229,7 +231,7 @@ def _worst(planned: Contrast, alpha: float, forms: Iterable[CheckForm]) -> Check
     rank = (SAME, APPEARS, WEAKER, REVERSED)
     differing = [cell for cell in cells if cell.outcome != SAME]
     # of many near-identical rules some exclude nothing by chance
-    counts = len(differing) > (len(cells) / 2 if len(cells) > FOLDS + 1 else 0)
+    counts = len(differing) > (len(cells) / 2 if len(cells) > FEW_FORMS else 0)
     shown = max(differing, key=lambda cell: rank.index(cell.outcome)) if counts else cells[0]
     return replace(shown, differing=len(differing), of=len(cells))
 

@@ -231,7 +231,7 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
         yield f"One participant answered ({apa.listing(list(single))}): the estimates concern this participant."
     if few:
         yield (
-            f"Estimates for {apa.few_named(list(few), 'comparison')} rest on very few participants or items, so that their intervals "
+            f"Estimates for {apa.few_named(list(few), 'comparison')} have very few degrees of freedom, so that their intervals "
             "are wide and imprecise."
         )
     if few_differ:
@@ -300,10 +300,14 @@ def _without_each(
     ]
     names = [sums.layout.participants[number].partition("/")[2] for number in people]
     estimates = np.array(of_people).reshape(len(names), len(tested))
-    items, full = [sums.layout.items[n] for n in answered.tolist()], np.array(contrasts(means))
+    items, full = [sums.layout.items[n].partition("/") for n in answered.tolist()], np.array(contrasts(means))
+    has_sets = len({item_set for item_set, _, _ in items}) > 1
     return {
         PARTICIPANTS: (pd.Index(names), points * (estimates - full)),
-        ITEMS: (pd.Index(items), points * (np.array(of_items) - full)),
+        ITEMS: (
+            pd.Index(["".join(item) if has_sets else item[2] for item in items]),
+            points * (np.array(of_items) - full),
+        ),
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -122,6 +123,23 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
         measure: [effect for effect in recovered if effect.measure == measure]
         for measure in dict.fromkeys(effect.measure for effect in recovered)
     }
+    if any(len(effects) > 1 for effects in panels.values()):
+        panels = {measure: effects for measure, effects in panels.items() if len(effects) > 1}
+    references = {
+        measure: effects[0].reference if len({effect.reference for effect in effects}) == 1 else ""
+        for measure, effects in panels.items()
+    }
+    panels = {
+        measure: [
+            replace(effect, label=effect.label.removesuffix(f" − {references[measure]}"))
+            if references[measure]
+            else effect
+            for effect in effects
+        ]
+        for measure, effects in panels.items()
+    }
+    told = [effect for effect in recovered if effect.measure in panels]
+    drawn = [effect for effects in panels.values() for effect in effects]
     people, put_in = looks({"simulated": "simulated"}), MarkStyle("#D55E00", "D")
     shared = _shared([[effect.label for effect in effects] for effects in panels.values()])
     most = len(shared) or max(map(len, panels.values()))
@@ -131,12 +149,12 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
         size = size_in(row)
         lines = max(int(row / height_of(1, size)), 1)
     room = _LABELS * WIDTH / (1 if shared else len(panels))
-    names = {effect.label: "\n".join(cut_to_lines(effect.label, room, size, lines)) for effect in recovered}
+    names = {effect.label: "\n".join(cut_to_lines(effect.label, room, size, lines)) for effect in drawn}
     row = min(0.19 + height_of(max(text.count("\n") + 1 for text in names.values()), size), row)
     with styled():
         layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 0.93), wspace=0.08)
         figure = Figure(figsize=(WIDTH, 0.75 + row * (most + 1)), layout=layout)
-        for turn, effects in enumerate(panels.values()):
+        for turn, (measure, effects) in enumerate(panels.items()):
             axes = figure.add_subplot(1, len(panels), turn + 1)
             labels = [effect.label for effect in effects]
             listed = shared or labels
@@ -149,5 +167,6 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             if turn and shared:
                 axes.set_yticks([])
             axes.set_title(effects[0].title)
-            axes.set_xlabel(SCALES[effects[0].scale])
-    return Drawing.described(name, figure, people, "effects_recovered", recovered=recovered)
+            against = f", difference from {references[measure]}" if references[measure] else ""
+            axes.set_xlabel(SCALES[effects[0].scale] + against)
+    return Drawing.described(name, figure, people, "effects_recovered", recovered=told)

@@ -152,25 +152,37 @@ def gather(
     models = None
     if language_models is not None:
         models = numbers.table(language_models, MANUSCRIPT if len(language_models.rows) > 1 else SUPPLEMENT)
-    descriptives = [
-        numbers.table(table, MANUSCRIPT) for key, table in laid_tables if key in shown or not shown
-    ]
-    figures = [numbers.figure(figure, MANUSCRIPT) for key, figure in drawn if key in shown or not shown]
+    own_tables = [table for key, table in laid_tables if key in shown or not shown]
+    own_figures = [figure for key, figure in drawn if key in shown or not shown]
+    descriptives, figures = [], []
+    while own_tables and numbers.has_room("table"):
+        descriptives.append(numbers.table(own_tables.pop(0), MANUSCRIPT))
+    while own_figures and numbers.has_room("figure"):
+        figures.append(numbers.figure(own_figures.pop(0), MANUSCRIPT))
     first = [numbers.chapter(chapter) for chapter in written if chapter.name == ROBUSTNESS]
     flow_table_ = numbers.table(counted)
     already = Already()
-    sections = [
-        _section_together(section, together, cells, kinds, numbers, already)
-        if section.parts
-        else _section(section, cells[0], kinds, numbers, already)
-        for section, (together, cells) in zip(bare, with_means, strict=True)
-    ]
+
+    def laid(is_first: bool) -> list[Section]:
+        return [
+            _section_together(section, together, cells, kinds, numbers, already)
+            if section.parts
+            else _section(section, cells[0], kinds, numbers, already)
+            for section, (together, cells) in zip(bare, with_means, strict=True)
+            if is_first is (section.analysis.plan.planned or not is_planned)
+        ]
+
+    # in the order in which the supplement has them
+    sections = laid(is_first=True)
+    descriptives += [numbers.table(table) for table in own_tables]
+    figures += [numbers.figure(figure) for figure in own_figures]
     further_figures = [numbers.figure(figure) for key, figure in drawn if shown and key not in shown]
     further_tables = [
         numbers.table(table, refused=crowded.get(key, ""))
         for key, table in laid_tables
         if shown and key not in shown
     ]
+    sections += laid(is_first=False)
     chapters = [*first, *(numbers.chapter(chapter) for chapter in written if chapter.name != ROBUSTNESS)]
     effects = [
         effect
@@ -201,8 +213,9 @@ def gather(
         further_tables=tuple(further_tables),
         further_figures=tuple(further_figures),
     )
-    of_models, has_models = None if models is None else models.number, bool(content.all_fits())
-    method = method_parts(tables, (*analyses, *extra), of_models, has_models=has_models)
+    of_models = None if models is None else models.number
+    fits = [reported.fit for reported in content.all_fits()]
+    method = method_parts(tables, (*analyses, *extra), of_models, fits)
     return replace(content, method=tuple(method))
 
 
@@ -277,18 +290,9 @@ def _carried_out(plan: Plan, analyses: Sequence[Analysis]) -> Analysis | None:
 
 def _same_model(analysis: Analysis, analyses: Sequence[Analysis]) -> Analysis | None:
     """Return the analysis of the report that has this very model."""
-    if analysis.model is None:
+    if analysis.identity is None:
         return None
-    identity = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows)
-    fitted = ((analysis, analysis.model) for analysis in analyses if analysis.model is not None)
-    return next(
-        (
-            candidate
-            for candidate, model in fitted
-            if (candidate.of_model.groups, model.formula, model.rows) == identity
-        ),
-        None,
-    )
+    return next((candidate for candidate in analyses if candidate.identity == analysis.identity), None)
 
 
 def _recovery_remarks(means: Sequence[Description]) -> Iterator[Markup]:
@@ -326,7 +330,7 @@ class Already:
 
     means: set[Markup] = field(default_factory=set)
     tests: dict[tuple[object, ...], str] = field(default_factory=dict)
-    models: dict[tuple[object, ...], str | None] = field(default_factory=dict)
+    models: dict[tuple[object, ...] | None, str | None] = field(default_factory=dict)
 
 
 def _bare(analysis: Analysis, cells: Sequence[ConditionMean] | None) -> Section:
@@ -372,7 +376,7 @@ def _section(
         number(bayes_table(analysis, f"bayes_{stem}"))
     of_model = None
     if analysis.model is not None:
-        key = (analysis.of_model.groups, analysis.model.formula, analysis.model.rows, analysis.model.loglik)
+        key = analysis.identity
         if key not in already.models:
             already.models[key] = number(model_table(analysis, f"model_{stem}"))
         of_model = already.models[key]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.mixed import Note
+from analysis.mixed import Fit, Note
 from analysis.report.layout import SENTENCES
 from analysis.report.terms import UNITS, term_in_words
 from analysis.results import Analysis
@@ -57,3 +57,17 @@ def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
     omitted = TOLD_APART | (again if model.runs_away else set())
     notes = [in_words(note, analysis) for note in model.warnings if note.code not in omitted]
     return SENTENCES.paragraphs("fit_warnings", model=model, is_check=is_check, notes=notes)
+
+
+RUNS_AWAY = 100.0
+"""Standard errors on a log or logit scale above this are those of estimates that grow without end."""
+
+
+def without_end(fit: Fit) -> list[str]:
+    """Return what grows without end in a model whose likelihood has no maximum, so that R finds none to compare; else nothing."""
+    endless = fit.fixed.loc[fit.fixed["se"] > RUNS_AWAY, "term"].tolist() if fit.link != "identity" else []
+    return endless + [
+        f"the standard deviation by {note.values['group']}"
+        for note in fit.warnings
+        if note.code == "variance_runs_away"
+    ]

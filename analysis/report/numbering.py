@@ -187,10 +187,14 @@ class ExhibitNumbers:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     printed: list[ApaTable] = field(default_factory=list)
 
+    def has_room(self, kind: str) -> bool:
+        """Whether the manuscript has room for one more ``table`` or ``figure``."""
+        return self.counts[kind, MANUSCRIPT] < (MOST_TABLES if kind == "table" else MOST_FIGURES)
+
     def table(self, table: ApaTable, place: str = SUPPLEMENT, refused: str = "") -> Numbered:
         """Assign a table its number, ``refused`` for a reason that it does not hold itself; its file's name begins with the number."""
         refused = refused or refusal(table, self.printed)
-        number = self._next("table", FILES if refused else place, MOST_TABLES)
+        number = self._next("table", FILES if refused else place)
         if not refused:
             self.printed.append(table)
         letter, digits = place_of(number)
@@ -201,10 +205,10 @@ class ExhibitNumbers:
     def figure(self, drawing: Drawing, place: str = SUPPLEMENT) -> Illustrated:
         """Assign a figure its number."""
         refused = refusal_of_figure(drawing)
-        return Illustrated(self._next("figure", FILES if refused else place, MOST_FIGURES), drawing, refused)
+        return Illustrated(self._next("figure", FILES if refused else place), drawing, refused)
 
-    def _next(self, kind: str, place: str, most: int) -> str:
-        if place == MANUSCRIPT and self.counts[kind, MANUSCRIPT] >= most:
+    def _next(self, kind: str, place: str) -> str:
+        if place == MANUSCRIPT and not self.has_room(kind):
             place = SUPPLEMENT
         self.counts[kind, place] += 1
         return f"{place}{self.counts[kind, place]}"

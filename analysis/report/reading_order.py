@@ -253,7 +253,7 @@ def _in_files(content: ReportContent) -> Iterator[Node]:
 
 def _steps(section: Section) -> Iterator[Node]:
     model = section.analysis.model
-    if model is None or len(model.steps) < 2:
+    if model is None or model.runs_away or len(model.steps) < 2:
         return
     yield Heading(4, Markup("Reduction of random effects"))
     steps = tuple(SENTENCES.sentences("step", step=step) for step in model.steps)

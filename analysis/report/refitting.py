@@ -23,6 +23,7 @@ from analysis.multiple_comparisons import family_of
 from analysis.names import MARK, as_given
 from analysis.plan import RATING
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS
+from analysis.report.fit_warnings import without_end
 from analysis.report.numbering import ReportContent
 from analysis.report.provenance import ModelFiles
 from analysis.results import HUGE, Analysis, Contrast
@@ -229,12 +230,7 @@ def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis |
     noted += (
         [f"the guess rate's link {fit.link} is R code in addition to lme4"] if fit.model.link.guess else []
     )
-    endless = fit.fixed.loc[fit.fixed["se"] > RUNS_AWAY, "term"].tolist() if fit.link != "identity" else []
-    endless += [
-        f"the standard deviation by {note.values['group']}"
-        for note in fit.warnings
-        if note.code == "variance_runs_away"
-    ]
+    endless = without_end(fit)
     arguments = {
         "note": "; ".join(noted),
         "no_maximum": f"{apa.listing(endless)} grow{'s' if len(endless) == 1 else ''} without end"
@@ -244,8 +240,6 @@ def refit_lines(number: int, title: str, fit: Fit, name: str, tested: Analysis |
     yield "}" + "".join(f", {name} = {_quoted(text)}" for name, text in arguments.items() if text) + ")"
 
 
-RUNS_AWAY = 100.0
-"""Standard errors on a log or logit scale above this are those of estimates that grow without end."""
 REASONS = ("# glmer", "# Also: ", "# penalty: ")
 """How the comments begin by which a program says what lme4 does not compute."""
 

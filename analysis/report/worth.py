@@ -26,6 +26,8 @@ def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
     if table.of_paper:
         return ""
     rows = [row for row in table.rows if not isinstance(row, Head)]
+    if table.withheld:
+        return table.withheld
     if table.drawn:
         return "a figure shows these numbers"
     if len(rows) > LONGEST:

@@ -44,6 +44,7 @@ from experiment.session_minutes import Duration, length_in_words, minutes_in_wor
 from experiment.study import Study
 from experiment.study.factors import operation_families
 from experiment.study.plans import study_plan
+from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.scramble.published import published_operation
@@ -425,7 +426,7 @@ def session_told(
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
     return SessionSummary(
-        _materials(items),
+        _materials(items, _corpus_of(study)),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
         _lists(study, numbers, verbs),
         _screens(study),
@@ -439,7 +440,7 @@ def session_told(
         papers_wording(study),
         _session_rules(study),
         {
-            factor: {level: "" if given is None else _operation(given) for level, given in levels.items()}
+            factor: {level: _in_words(given) for level, given in levels.items()}
             for factor, levels in _levels_told(study).items()
         },
     )
@@ -453,18 +454,33 @@ def _session_rules(study: Study) -> str:
     return f"The criteria for excluding sessions: {listing(criteria)}." if criteria else ""
 
 
+def _in_words(given: Any) -> str:
+    """Return what a level is, of a scramble what it does to a text; empty if the study says nothing of it."""
+    try:
+        return "" if given is None else parse_operation(given).in_words
+    except UserError:  # rows of a table, examples, a paper's own scramble
+        return _operation(given)
+
+
 MOST_WORDS = 4
 """Most unchanged words that are listed with reasons; more are only counted."""
 
 
-def _materials(items: Sequence[Item]) -> str:
+def _corpus_of(study: Study) -> str:
+    """Return the corpus from which a study takes its items, as prose names it; empty without one."""
+    name = study.get("materials", "corpus", "name", default="")
+    return corpus_named(name).title if name else ""
+
+
+def _materials(items: Sequence[Item], corpus: str) -> str:
     sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
     named = f" in {len(sets)} sets ({listing(sets)})" if len(sets) > 1 else ""
     roles: Counter[str] = Counter(
         role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
     )
     other_items = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
-    text = listing([f"{_counted(roles['test'], 'item')}{named}", *other_items])
+    taken = f" from {corpus}" if corpus else ""
+    text = listing([f"{_counted(roles['test'], 'item')}{taken}{named}", *other_items])
     lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
     words = "; ".join(f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in lost.items())
     left = f" Left intact in every condition, though meant to change: {words}." if lost else ""

@@ -140,7 +140,7 @@ def load_corpus(
     UserError
         When name, split or selection is not known, a file is missing or of another kind, or a record is broken.
     """
-    corpus = _corpus(name)
+    corpus = corpus_named(name)
     if selection is not None and selection not in corpus.selections:
         if not corpus.selections:
             raise UserError(f"{corpus.title} has no selections, but {selection!r} was requested")
@@ -205,7 +205,8 @@ class _Source:
     split: str | None
 
 
-def _corpus(name: str) -> Corpus:
+def corpus_named(name: str) -> Corpus:
+    """Return a corpus by the name that study files have for it."""
     known = corpora()
     if name not in known:
         raise unknown_name("corpus", name, known)

@@ -123,6 +123,7 @@ class ScrambleType:
     # names that papers use for the type as it is; ``ALIAS-50`` also sets the rate to 50 %
     aliases: tuple[str, ...] = ()
     presets: tuple[Preset, ...] = ()  # names that papers use for the type with certain options
+    does: str = ""  # what it does, in the words of a Method section; ``{letters}`` is the number of letters that it changes
 
     @property
     def family(self) -> str:
@@ -318,6 +319,29 @@ class Operation:
         """Name for provenance, with rates that are not 1: ``shuffle:all@0.5``, ``transpose:after_first@0.3;texts=0.6``."""
         rate = "" if self.rate == 1 else f"@{self.rate:.15g}"
         return self.name + rate + ("" if self.texts == 1 else f";texts={self.texts:.15g}")
+
+    @property
+    def in_words(self) -> str:
+        """What is done, in the words of a Method section: ``all letters shuffled in 20% of the words``."""
+        options = dict(self.options)
+        count, letter = int(options.pop("count", 1)), options.pop("letter", 1)
+        said = self.type.does.format(
+            letters="one letter" if count == 1 else f"{count} letters",
+            exchanges="one exchange" if count == 1 else f"{count} exchanges",
+            letter=letter,
+        )
+        if "distance" in options:
+            said = said.replace("neighboring ", "")
+        least = options.pop("min_letters", None)
+        units = "sentences" if self.type.unit == "word" else "words"
+        parts = [
+            said or self.name,
+            f"in {units} of at least {least} letters" if least else "",
+            f"in {100 * self.rate:.3g}% of the {units}" if self.rate != 1 else "",
+            f"in {100 * self.texts:.3g}% of the texts" if self.texts != 1 else "",
+        ]
+        more = ", ".join(f"{name} {value}" for name, value in options.items()) if said else ""
+        return " ".join(filter(None, parts)) + (f" ({more})" if more else "")
 
     @property
     def changes_nothing(self) -> bool:

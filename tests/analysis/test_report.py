@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import exp
 from pathlib import Path
@@ -18,16 +19,19 @@ from markupsafe import Markup
 from analysis import load
 from analysis.figures import Drawing
 from analysis.figures.drawing import NOT_DATA
-from analysis.report import chapters
+from analysis.report import chapters, method, numbering
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material, ReportedFit, referred
 from analysis.report.content import gather
 from analysis.report.document import document_of
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Heading, Paragraph
-from analysis.report.numbering import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered
+from analysis.report.numbering import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered, in_order
 from analysis.report.reading_order import words_in
+from analysis.report.results.tables import model_table
+from analysis.report.worth import refusal
 from analysis.report.write import render, write_report
+from analysis.results import FittedModelResult
 from analysis.tables import write_trials_csv
 from experiment.cli import main
 from tests.analysis.conftest import Make, Rehearsal
@@ -86,6 +90,40 @@ def test_the_manuscript_names_each_of_its_tables_and_figures_and_cites_each_refe
         assert len(printed) > 1 and printed <= named
     authors = [re.split("[,.(]", plain_text(node.text))[0] for node in paragraphs if node.kind == "reference"]
     assert len(authors) > 8 and all(author in words for author in authors)
+
+
+def test_tables_and_figures_are_numbered_in_the_order_of_the_page(
+    rehearsal: Rehearsal, handover: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numbering, "MOST_TABLES", 1)
+    monkeypatch.setattr(numbering, "MOST_FIGURES", 0)
+    plan = PLANNED["comprehension"] | {"contrasts": ["initial - internal"]}
+    rows = study_rows(human=10, items=12, models=("restorer",))
+    small = gather(load(handover(rows, dictionary={"planned": {"one": plan}})))
+    for content in (rehearsal.content, small):
+        nodes = document_of(content, datetime(2026, 11, 21, tzinfo=UTC)).all_nodes
+        for kind in (Numbered, Illustrated):
+            numbers = [node.number for node in nodes if isinstance(node, kind)]
+            assert len(numbers) > 1 and numbers == sorted(numbers, key=in_order)
+
+
+def test_a_model_without_a_maximum_is_no_check_and_its_numbers_are_not_printed(
+    rehearsal: Rehearsal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (analysis,) = (one.analysis for one in rehearsal.content.planned if one.analysis.companion is not None)
+    assert analysis.model is not None
+    assert not model_table(analysis, "before").withheld
+    has_check = [
+        method._analysis(rehearsal.tables, (analysis,), ())["has_share_companion"],
+    ]
+    monkeypatch.setattr(FittedModelResult, "runs_away", True)
+    again = replace(analysis, model=replace(analysis.model))
+    again = replace(again, companion=replace(analysis.companion, model=again.model))
+    has_check.append(method._analysis(rehearsal.tables, (again,), ())["has_share_companion"])
+    assert has_check == [True, False]
+    table = model_table(again, "after")
+    assert table.withheld and refusal(table, []) == table.withheld
+    assert again.model is not None and not any(effect.estimable for effect in again.model.coefficients)
 
 
 def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(handover: Make) -> None:

@@ -211,3 +211,20 @@ def test_an_entry_point_that_names_something_else_is_told_with_the_class_to_impo
 
 def test_the_page_of_scrambles_is_up_to_date():
     assert PAGE.read_text("utf-8") == scramble_page(), "run: python -m tests.write_scramble_page"
+
+
+def test_every_operation_is_told_in_words_with_what_sets_it_apart() -> None:
+    told = [parse_operation(kind.name).in_words for kind in BUILT_IN if not kind.name.endswith(":N")]
+    assert len(set(told)) == len(told) and not any(":" in one or "{" in one for one in told)
+    variants = (
+        "RS",
+        "RS-50",
+        "RS-20",
+        {"transpose": 3},
+        {"transpose": 4},
+        "DEL-INT_1",
+        "DEL-INT_2",
+        "REO-ALL",
+        "KF&Adj",
+    )
+    assert len({parse_operation(variant).in_words for variant in variants}) == len(variants)

@@ -357,6 +357,7 @@ def _answer_table(rows: Sequence[dict[str, Any]], of: int = 0) -> ApaTable:
     facts["is_any_constant"] = any(contrast.is_constant for contrast in contrasts)
     facts["is_any_unchecked"] = any(row["checked"] is None for row in rows)
     facts["grades"] = {row["grade"].word for row in rows}
+    facts["is_any_cut"] = any(contrast.is_cut for contrast in contrasts)
     facts["is_any_one_sided"] = any(contrast.direction != "two-sided" for contrast in contrasts)
     facts["is_any_undetectable"] = any(np.isinf(contrast.detectable) for contrast in contrasts)
     table = LAYOUT.table("answer", rows, origin=origin_of_contrasts(analyses), **facts)

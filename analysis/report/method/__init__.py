@@ -16,13 +16,15 @@ import pandas as pd
 from markupsafe import Markup, escape
 
 from analysis import apa
+from analysis.mixed import Fit
 from analysis.names import in_words
 from analysis.plan import ALPHA, MEASURES
 from analysis.preprocessing.exclusions import keeps_right_answers_alone, time_bounds
-from analysis.preprocessing.participant_flow import flow_steps, is_statement
+from analysis.preprocessing.participant_flow import flow_steps, is_statement, reasons_named
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
+from analysis.report.fit_warnings import without_end
 from analysis.report.layout import ChapterLayout
 from analysis.report.references import Reference, reference, written
 from analysis.results import Analysis
@@ -47,7 +49,7 @@ class MethodPart:
 
 
 def method_parts(
-    tables: Tables, analyses: tuple[Analysis, ...], models_table: str | None, *, has_models: bool = True
+    tables: Tables, analyses: tuple[Analysis, ...], models_table: str | None, fits: Sequence[Fit] = ()
 ) -> list[MethodPart]:
     """Write the Method section."""
     parts = (
@@ -57,7 +59,7 @@ def method_parts(
         ("Procedure", "procedure", _procedure(tables), "`dictionary: procedure` in numbers.json"),
         ("Rating", "rating", _rating(tables), "`dictionary: rating` in numbers.json"),
         (
-            "Data analysis", "analysis", _analysis(tables, analyses, has_models),
+            "Data analysis", "analysis", _analysis(tables, analyses, fits),
             "rules of wrods; `dictionary: exclude` in numbers.json",
         ),
     )  # fmt: skip
@@ -147,7 +149,14 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
         "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
         **{"told": described, "shared": _shared(described), "most_singly": MOST_SINGLY},
+        "excluded": _reasons(pd.concat([*trials.values(), tables.trials.iloc[:0]])),
     }
+
+
+def _reasons(trials: pd.DataFrame) -> list[str]:
+    """Return how many trials were excluded for each reason."""
+    reasons = reasons_named(trials).value_counts()
+    return [f"{apa.count(int(number))} ({why})" for why, number in reasons.items()]
 
 
 def _shared(facts: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
@@ -235,6 +244,8 @@ def _settings(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> list[str]
         )
         if used_values and column not in settings:
             texts.append(f"{column} {_by_kind_of_trial(model_trials, column, used_values)}")
+    repeats = model_trials["replicate"].dropna().nunique() if "replicate" in model_trials else 0
+    texts += [f"{repeats} replicates"] if repeats > 1 else []
     wordings = model_trials["prompt_variant"].dropna().nunique() if "prompt_variant" in model_trials else 0
     return texts + ([f"{wordings} prompt variants"] if wordings > 1 else [])
 
@@ -335,7 +346,7 @@ def agreement_said(rating: Mapping[str, Any]) -> Markup:
     return LAYOUT.sentences("agreement", rating=rating)
 
 
-def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) -> dict[str, Any]:
+def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit]) -> dict[str, Any]:
     fitted = [analysis for analysis in analyses if analysis.model is not None]
     estimated = [
         analysis
@@ -355,7 +366,8 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
     }
     return {
         **{
-            "has_models": has_models,
+            "has_models": bool(fits),
+            "is_any_endless": any(map(without_end, fits)),
             "estimated": bool(estimated),
             "has_shares": bool(shares),
             "timed": len(timed),
@@ -367,11 +379,10 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "nouns": list(dict.fromkeys(f"in {analysis.plan.measure.subject}" for analysis in estimated)),
         "units": list(dict.fromkeys(analysis.plan.measure.unit_of_difference for analysis in estimated)),
         "several_groups": any(len(analysis.groups) > 1 for analysis in estimated),
+        "is_any_cut": any(contrast.is_cut for analysis in estimated for contrast in analysis.contrasts),
         "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
-        "has_rating_companion": any(
-            analysis.companion is not None for analysis in estimated if analysis not in shares
-        ),
-        "has_share_companion": any(share.companion is not None for share in shares),
+        "has_rating_companion": any(_has_check(analysis) for analysis in estimated if analysis not in shares),
+        "has_share_companion": any(map(_has_check, shares)),
         "correct_only": [
             analysis.plan.name for analysis in timed if keeps_right_answers_alone(analysis.plan.exclude)
         ],
@@ -400,6 +411,12 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], has_models: bool) 
         "stands_in": any(analysis.plan.stand_in for analysis in analyses),
         "software": software_words(tables.dictionary),
     }
+
+
+def _has_check(analysis: Analysis) -> bool:
+    """Whether a mixed model of people checks the estimates of an analysis."""
+    model = None if analysis.companion is None else analysis.companion.model
+    return model is not None and not model.runs_away
 
 
 def cited_keys(paragraphs: tuple[Markup, ...], keys: tuple[str, ...]) -> list[str]:

@@ -82,7 +82,8 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
                 _padded([name, apa.number(share, leading_zero=False)], width)
                 for name, share in shares.items()
             ]
-    return replace(table, rows=(*table.rows, *more))
+    withheld = "the likelihood of this model has no maximum" if model.runs_away else ""
+    return replace(table, rows=(*table.rows, *more), withheld=withheld)
 
 
 def _who(analysis: Analysis) -> str:

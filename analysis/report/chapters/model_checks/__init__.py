@@ -29,10 +29,11 @@ def write(material: Material) -> Chapter | None:
         :MOST_MODELS
     ]
     blocks: list[Block] = []
+    first_of: dict[tuple[object, ...], str] = {}
     for analysis in planned:
         if 0 < len(analysis.rows) <= MOST_ROWS:
             material.told(f"model checks: {analysis.plan.name}")
-            blocks += _checked(analysis, material)
+            blocks += _checked(analysis, material, first_of)
         elif len(analysis.rows):
             text = LAYOUT.sentences(
                 "unchecked", name=analysis.plan.name, most=MOST_ROWS, trials=len(analysis.rows)
@@ -42,9 +43,13 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, planned=True, sources=("dunn1996",))
 
 
-def _checked(analysis: Analysis, material: Material) -> list[Block]:
-    plan, residuals = analysis.plan, None
-    if analysis.fit is not None:
+def _checked(analysis: Analysis, material: Material, first_of: dict[tuple[object, ...], str]) -> list[Block]:
+    """Write the checks of one analysis; ``first_of`` has the plan by which a mixed model was checked, for others that share it."""
+    plan, residuals, model = analysis.plan, None, analysis.model
+    checked_by = ""
+    if model is not None and analysis.identity is not None and not model.runs_away:
+        checked_by = first_of.setdefault(analysis.identity, plan.name)
+    if analysis.fit is not None and checked_by == plan.name:
         seed = f"{material.tables.dictionary['study']} {plan.name}"
         residuals = simulated_residuals(analysis.fit, seed=seed)
     changes = influences(analysis, material.tables)
@@ -54,6 +59,7 @@ def _checked(analysis: Analysis, material: Material) -> list[Block]:
     facts = {
         "name": plan.name,
         "residuals": residuals,
+        "same_as": checked_by if checked_by != plan.name else "",
         "changes": [
             (unit, unit_changes.max(), unit_changes.idxmax()) for unit, unit_changes in largest.items()
         ],

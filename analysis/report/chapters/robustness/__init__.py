@@ -6,6 +6,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from analysis import apa, robustness
 from analysis.plan import Measure
 from analysis.report.apa_tables import ApaTable
@@ -31,7 +33,6 @@ LAYOUT = ChapterLayout(
     Path(__file__).parent,
     FOUND=FOUND,
     NAMED=(robustness.ITEM_SETS, robustness.SCORED),
-    LIMITS=robustness.LIMITS,
     UNDER=UNDER,
     kinds_of_check=robustness,
 )
@@ -70,9 +71,16 @@ def write(material: Material) -> Chapter | None:
         else []
     )
     sources += ["steegen2016"] if {*matrix.checks} - {*robustness.DECISIVE} else []
-    methods = (LAYOUT.sentences("methods", checks=matrix.checks),)
+    forms = {cell.of for row in checked for cell in row.cells.values()} - {1}
+    methods = LAYOUT.sentences(
+        "methods",
+        checks=matrix.checks,
+        few_forms=min(forms, default=np.inf) <= robustness.FEW_FORMS,
+        many_forms=max(forms, default=0) > robustness.FEW_FORMS,
+        most_few=apa.NUMBERS[robustness.FEW_FORMS],
+    )
     return LAYOUT.chapter(
-        "robustness", blocks, groups, material.kinds, methods, planned=True, sources=tuple(sources)
+        "robustness", blocks, groups, material.kinds, (methods,), planned=True, sources=tuple(sources)
     )
 
 
