@@ -87,15 +87,6 @@ def test_levels_are_named_in_letters_of_other_scripts_and_with_blanks(make_study
     assert shown == set(names.values())
 
 
-def test_all_faults_are_told_in_the_order_of_their_lines(make_study):
-    with pytest.raises(UserError) as told:
-        make_study(("title: A small study", "titel: x"), ("break_every: 2", "break_evry: 2"))
-    lines = str(told.value).splitlines()
-    assert "title is missing" in lines[0]
-    assert "titel" in lines[1]
-    assert "break_evry" in lines[2]
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -53,22 +53,6 @@ def test_a_type_gives_exactly_these_forms(kind, forms):
     assert drawn("problem", kind) == forms
 
 
-def test_the_control_replaces_the_transposed_pair_by_letters_of_the_same_class():
-    for seed in range(40):
-        results = scramble_conditions(
-            "casino",
-            {
-                "TL": "transpose:internal(distance=2,letters=consonants)",
-                "SL": "substitute:internal(distance=2,letters=consonants)",
-            },
-            seed=seed,
-        )
-        assert results["TL"].text == "caniso"
-        control = results["SL"].text
-        assert control[:2] + control[3] + control[5] == "caio"
-        assert not {control[2], control[4]} & set("snaeiouy") and control[2] != control[4]
-
-
 def test_sub_replaces_every_letter_and_keeps_the_pattern_of_capitals():
     form = shown("McDonald’s 4U", "Sub")
     assert all(one != other for one, other in zip(form[:8], "McDonald", strict=True))

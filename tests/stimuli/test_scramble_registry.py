@@ -47,46 +47,6 @@ swap = ScrambleType("swap:halves", "letter", "reorder", "all words", "our lab", 
 """
 
 
-PAPERS = {
-    "RS": "shuffle:all",
-    "KF": "keep:first",
-    "KFL": "keep:first_and_last",
-    "KR2": "keep:two_random",
-    "KL&KR1": "keep:last_and_one",
-    "KF&KR1": "keep:first_and_one",
-    "Sub": "substitute:all",
-    "KF&Adj": "transpose:after_first@0.3;texts=0.6",
-    "REO-ALL": "shuffle:all(min_letters=4)",
-    "REO-INT": "keep:first_and_last",
-    "REO-BEG": "transpose:initial(min_letters=4)",
-    "REO-END": "transpose:final(min_letters=4)",
-    "REO-REV": "reverse:all(min_letters=4)",
-    "REO-INT_1": "exchange:internal",
-    "REO-INT_4": "exchange:internal(count=4)",
-    "INS-BEG": "insert:initial",
-    "INS-END": "insert:final",
-    "INS-INT_1": "insert:internal",
-    "INS-INT_3": "insert:internal(count=3)",
-    "DEL-BEG": "delete:initial",
-    "DEL-END": "delete:final",
-    "DEL-INT_4": "delete:internal(count=4)",
-    "WORD-REO-ALL": "words:shuffle",
-    "WORD-REO-ADJ": "words:neighbours",
-    "WORD-REO-REV": "words:reverse",
-    "SENT-REO-ALL": "sentences:shuffle",
-    "SENT-REO-ADJ": "sentences:neighbours",
-    "SENT-REO-REV": "sentences:reverse",
-}
-
-
-@pytest.mark.parametrize("name", list(PAPERS))
-def test_the_names_of_the_papers_are_names_of_readable_types(name):
-    operation = parse_operation(name)
-    assert operation.label == PAPERS[name]
-    assert operation.said == name.upper()
-    assert parse_operation(operation.label) == operation == parse_operation({"type": name})
-
-
 @pytest.mark.parametrize(
     ("text", "mapping", "label"),
     [

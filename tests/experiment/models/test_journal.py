@@ -7,7 +7,6 @@ import os
 import signal
 import sqlite3
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 from sqlalchemy import select
 
 from experiment.models.api.retrying import judge_status
-from experiment.models.journal import ANSWERED, FILE, Journal, forget, intend, run_number, settle, total_of
+from experiment.models.journal import FILE, Journal, forget, run_number
 from experiment.store import open_store
 from experiment.store.erasure import note_due
 from experiment.store.tables import calls, reservations
@@ -222,20 +221,6 @@ def test_a_journal_that_may_not_be_written_fails_at_once(tmp_path):
         journal.write(lambda connection: connection.execute("PRAGMA query_only = ON"))
         with pytest.raises(UserError, match=FILE):
             journal.write(lambda connection: run_number(connection, "s", "r", "m"))
-
-
-def test_nothing_stays_set_aside_once_all_calls_are_settled(tmp_path):
-    with closing(Journal(tmp_path)) as journal:
-        run = journal.write(lambda connection: run_number(connection, "s", "r", "m"))
-        sent = {
-            usd: journal.write(partial(intend, run=run, work_key="k", most_usd=usd))
-            for usd in (0.1, 0.2, 0.3, 0.7)
-        }
-        for usd in (0.2, 0.3, 0.7, 0.1):
-            journal.write(
-                partial(settle, run=run, call=sent[usd], state=ANSWERED, most_usd=usd, cost_usd=0.0)
-            )
-        assert journal.write(lambda connection: total_of(connection, "s")) == 0
 
 
 def another_database(file: Path) -> None:

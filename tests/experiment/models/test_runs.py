@@ -31,7 +31,6 @@ from tests.experiment.models.running import (
     of_store,
     remote,
     stored,
-    wait_until,
     with_models,
     wrods,
 )
@@ -76,31 +75,6 @@ def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessi
         == {session["planned_trials"] for session in sessions}
         == {24}
     )
-
-
-def test_a_killed_run_goes_on_with_exactly_what_is_missing(study, server):
-    server.delay = 0.3
-    with_models(study, remote("scripted", server, "price: free"))
-    arguments = ("run", study)
-    running = subprocess.Popen(
-        command(*arguments), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    wait_until(lambda: len(server.requests) > 6)
-    wait_until(lambda: bool(stored(study)))  # a slow disk may have kept nothing yet of what was answered
-    running.send_signal(signal.SIGKILL)
-    running.communicate(timeout=30)
-    before = {trial["work_key"]: trial["received_at"] for trial in stored(study)}
-    assert 0 < len(before) < TRIALS
-    server.requests.clear()
-    server.delay = 0.0
-    done = wrods(*arguments, "--json")
-    assert done.returncode == 0, done.stderr
-    (told,) = json.loads(done.stdout)["models"]
-    after = {trial["work_key"]: trial["received_at"] for trial in stored(study)}
-    assert len(server.requests) + told["cached"] == TRIALS - len(before) == told["answered"]
-    assert len(after) == TRIALS
-    assert all(after[key] == moment for key, moment in before.items())
-    assert {row["state"] for row in of_store(study, queries.sessions_overview)} == {"finished"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full)])

@@ -79,6 +79,8 @@ def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width):
         (("--max-cost", "5"), "--max-cost is '5', without a currency"),
         (("--max-cost", "5 EUR"), "US dollars"),
         (("--max-cost", "much"), "no amount of money"),
+        (("--max-cost", "€5"), "US dollars"),
+        (("--max-cost", "0 USD"), "above zero"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused_with_what_to_do(study, options, words):
