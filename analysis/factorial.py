@@ -106,9 +106,10 @@ class EstimableSlopes:
 
 def slopes_of(rows: pd.DataFrame, crossing: CrossedFactors, kind: str = "") -> EstimableSlopes:
     """Return the slopes of both factors and of their interaction that vary within participants, with trials enough."""
-    reasons = {factor: why_no_slope(rows, factor) for factor in crossing.factors}
+    within = [factor for factor in crossing.factors if varies_within(rows, factor)]
+    reasons = {factor: too_few_for_a_slope(rows, factor) for factor in within}
     remarks = [reason for reason in reasons.values() if reason]
-    sloped = [factor for factor in crossing.factors if not reasons[factor]]
+    sloped = [factor for factor in within if not reasons[factor]]
     is_crossed = len(sloped) == 2 and crossing.is_filled(set(rows[crossing.name]))
     has_interaction = is_crossed and is_enough(rows, ["participant", *crossing.factors])
     if len(sloped) == 2 and not has_interaction:
@@ -148,10 +149,13 @@ def said_few(rows: pd.DataFrame, noun: str) -> str:
     return f"fewer than {TRIALS_FOR_A_SLOPE} {noun}{rarer}"
 
 
-def why_no_slope(people: pd.DataFrame, factor: str) -> str:
-    """State why participants have no slope of a factor; empty where they have one."""
-    if not (people.groupby("participant")[factor].nunique() > 1).any():
-        return f"Every participant is in one condition of {factor}, so the model has no slope of it by participant."
+def varies_within(people: pd.DataFrame, factor: str) -> bool:
+    """Whether any participant is in several conditions of a factor, as a slope needs."""
+    return bool((people.groupby("participant")[factor].nunique() > 1).any())
+
+
+def too_few_for_a_slope(people: pd.DataFrame, factor: str) -> str:
+    """State that participants have too few trials for a slope of a factor; empty where they have enough."""
     if not is_enough(people, ["participant", factor]):
         amount = said_few(people, "trials")
         return f"Participants have {amount} per condition of {factor} (median), so the model has no slope of it by participant."

@@ -118,8 +118,8 @@ def _of_sample(tables: Tables, planned: Sequence[Analysis], target: Any) -> Iter
         if expected and "human" in analysis.plan.groups and number != int(expected):
             word = "fewer" if number < int(expected) else "more"
             yield (
-                f"{apa.counted(number, 'participant')} {'is' if number == 1 else 'are'} analyzed, {word} than the {expected} at which "
-                "collection was to stop."
+                f"The analyses include {apa.counted(number, 'participant')}, {word} than the {expected} at which collection was to "
+                "stop."
             )
 
 

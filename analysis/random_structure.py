@@ -16,7 +16,14 @@ from typing import Literal
 import pandas as pd
 
 from analysis import apa
-from analysis.factorial import is_enough, said_few, slopes_of, trials_that_tell, why_no_slope
+from analysis.factorial import (
+    is_enough,
+    said_few,
+    slopes_of,
+    too_few_for_a_slope,
+    trials_that_tell,
+    varies_within,
+)
 from analysis.frames import ModelData, indicator
 from analysis.plan import Remark
 
@@ -110,11 +117,18 @@ def _participants(
     columns = _conditions("people" if mixed else factor, data)
     # With `0 +` R codes a factor by all its levels, one too many; numeric columns say what is meant.
     slopes = " + ".join(columns[1:]) if mixed else factor
-    reason = why_no_slope(people, factor)
+    # of a factor between participants, the design tells that there is none
+    is_within = varies_within(people, factor)
+    reason = too_few_for_a_slope(people, factor) if is_within else ""
     remarks += [reason] if reason else []
-    state: State = "intercept" if reason else "correlated"
+    state: State = "correlated" if is_within and not reason else "intercept"
     return RandomTerm(
-        "participant", intercept, slopes, () if reason else columns, state, "participants differ"
+        "participant",
+        intercept,
+        slopes,
+        columns if state == "correlated" else (),
+        state,
+        "participants differ",
     )
 
 

@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import Tables, load
+from analysis import Tables, apa, load
 from analysis.figures import Drawing
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
+from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter
 from experiment.papers.h_test.chapter import together, write, write_geometry
 from experiment.papers.h_test.chapter.measures import (
@@ -568,3 +569,19 @@ def test_equal_shares_hold_the_level_of_the_test() -> None:
         assert isinstance(found, Paired)
         p.append(found.p)
     assert 0.005 < np.mean(np.array(p) < 0.05) < 0.07
+
+
+def test_the_chapter_of_people_alone_describes_no_comparison_of_models_and_no_sign_that_it_lacks(
+    tmp_path: Path, tables: Tables, chapter: Chapter
+) -> None:
+    alone = chapter_of(write, study(tmp_path, rows_of("P1", "human"), {"human": {"kind": "human"}}))
+    assert chapter.methods and not alone.methods
+    assert "item by item" not in words_in(alone)
+
+    def full(of: Chapter) -> list[ApaTable]:
+        return [one for one in of.blocks if isinstance(one, ApaTable) and "h_test_full" in one.name]
+
+    for table in (*full(alone), *full(chapter)):
+        lacks = any(apa.MISSING in row for row in table.rows)
+        assert ("dash" in table.note) == lacks
+    assert any(apa.MISSING in row for table in full(chapter) for row in table.rows)

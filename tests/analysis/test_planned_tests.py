@@ -187,7 +187,7 @@ def test_every_departure_from_a_plan_is_told(handover: Make) -> None:
     told = " ".join(standing.departures)
     for part in (
         "after people had begun", "a typo", "when the freeze of 2026-10-01 was replaced: wanted: 24 → 48.",
-        "0.05 → 0.1", "another freeze", "8 participants are analyzed, fewer than the 20",
+        "0.05 → 0.1", "another freeze", "8 participants, fewer than the 20",
         "absent was not analyzed, because it has no trials",
     ):  # fmt: skip
         assert part in told, part

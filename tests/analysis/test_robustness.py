@@ -36,6 +36,8 @@ from analysis.robustness import (
     SCORED,
     WEAKER,
     CheckForm,
+    CheckOutcome,
+    Matrix,
     asked_otherwise,
     gee_check,
     outcome_of,
@@ -627,3 +629,12 @@ def test_bounds_of_study_and_plan_without_a_common_time_are_told(handover: Make)
     plan = replace(plans(tables)[0], exclude={"trials": {"reading_time": "outside 10 s to 20 s"}})
     with pytest.raises(UserError, match="time bounds 10000 to 9000 ms"):
         time_multiverse(tables, plan)
+
+
+def test_the_name_of_an_exploratory_analysis_is_not_capitalized_within_a_sentence(tmp_path: Path) -> None:
+    given = checked_material(handed(tmp_path, study_rows(human=6, items=8)))
+    first, *others = given.matrix.rows
+    differing = replace(first, cells={BY_ITEMS: CheckOutcome(APPEARS, 1.0, 0.5, 1.5, True)})
+    chapter = chapter_of(robustness.write, replace(given, matrix=Matrix((differing, *others))))
+    name = first.analysis.plan.name
+    assert name[0].islower() and f" {name}, " in words_in(chapter)

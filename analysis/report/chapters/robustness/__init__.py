@@ -51,7 +51,7 @@ def write(material: Material) -> Chapter | None:
         checked=len(checked),
         differing=[
             {
-                "name": row.analysis.plan.heading,
+                "name": row.analysis.plan.name,
                 "contrast": contrast_in_words(row.contrast),
                 "found": [
                     {"check": name, "cell": cell, "numbers": _numbers(name, cell, row.analysis.plan.measure)}

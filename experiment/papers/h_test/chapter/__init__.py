@@ -292,15 +292,23 @@ def write(material: Material) -> Chapter | None:
         tested=frozenset(_tested(material, prompting.trials)),
     )
     blocks: list[Block] = []
+    tabled = dict.fromkeys(("compared", "pictured", "contrasted"), False)
     if len(prompting.trials):
         if prompting.unanswered:
             blocks.append(LAYOUT.sentences("unanswered", unanswered=prompting.unanswered))
-        blocks += [*_classified(run), *_compared(run), *pictures(run), *_makings(run)]
+        compared, pictured, contrasted = list(_compared(run)), list(pictures(run)), list(_makings(run))
+        blocks += [*_classified(run), *compared, *pictured, *contrasted]
+        used = {"compared": compared, "pictured": pictured, "contrasted": contrasted}
+        for name, written in used.items():
+            tabled[name] = any(isinstance(block, ApaTable) for block in written)
         blocks += _readings(run, tables.folder)
     blocks += _stated(run, prompting.statements, tables.dictionary.get("rating"))
     blocks += LAYOUT.blocks("printed", table=LAYOUT.table("h_test_printed", _printed()))
-    sources = ("lee2024htest", "benjamini1995", "schuirmann1987")
-    return LAYOUT.chapter("h-test", blocks, kinds, kinds, sources=sources)
+    sources = ["lee2024htest", *(["benjamini1995", "schuirmann1987"] if any(tabled.values()) else [])]
+    methods = [LAYOUT.sentences("methods", is_tested=bool(run.tested), **tabled)]
+    return LAYOUT.chapter(
+        "h-test", blocks, kinds, kinds, [one for one in methods if one], sources=tuple(sources)
+    )
 
 
 def _tested(material: Material, trials: pd.DataFrame) -> Iterator[Tested]:
@@ -349,7 +357,7 @@ def _classified(run: TestRun) -> Iterator[Block]:
         present = [reader for reader in run.order if (making_shares["reader_group"] == reader).any()]
         by_task = _shares(at_most, "task", "reader_group")
         means = {reader: by_task["average"].get(reader) for reader in present if kinds[reader] != "baseline"}
-        full = [
+        full: list[dict[str, Any]] = [
             {"k": k, "task": task, "shares": cells[task]}
             for k, rows in making_shares.groupby("k", dropna=False)
             for cells in [_shares(rows, "task", "reader_group")]
@@ -366,7 +374,14 @@ def _classified(run: TestRun) -> Iterator[Block]:
         by_reader = _reader_rows(at_most, present, run.readers)
         yield from LAYOUT.blocks(
             "accuracy",
-            full=LAYOUT.table("h_test_full", full, f"h_test_full{stem}", readers=present, **values),
+            full=LAYOUT.table(
+                "h_test_full",
+                full,
+                f"h_test_full{stem}",
+                readers=present,
+                is_any_missing=any(not set(present) <= set(row["shares"]) for row in full),
+                **values,
+            ),
             readers=LAYOUT.table("h_test_readers", by_reader, f"h_test_readers{stem}", tasks=tasks, **values),
             means={reader: mean for reader, mean in means.items() if pd.notna(mean)},
             **values,
@@ -628,7 +643,7 @@ def _stated(run: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None
     rules["head"] = ["All" if pd.isna(k) else f"k = {int(k)}" for k in rules["k"]]
     heads = list(dict.fromkeys(rules.sort_values("k")["head"]))
     counted = ["readers", "stated", "rated", "right"]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"reader_group": group, "what": outcome, "totals": totals}
         for group, group_rules in rules.groupby("reader_group", sort=False)
         for totals in [{head: group_rules.loc[group_rules["head"] == head, counted].sum() for head in heads}]
@@ -636,7 +651,13 @@ def _stated(run: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None
     ]
     yield from LAYOUT.blocks(
         "rules",
-        table=LAYOUT.table("h_test_rules", rows, kinds=kinds, examples=heads),
+        table=LAYOUT.table(
+            "h_test_rules",
+            rows,
+            kinds=kinds,
+            examples=heads,
+            is_any_unrated=any(not row["totals"][head]["rated"] for row in rows for head in heads),
+        ),
         rated=int(rules["rated"].sum()),
         rating=rating,
         agreement=agreement_said(rating) if rating and rating["agreements"] else "",
