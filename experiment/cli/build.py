@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-
-from experiment.cli.terminal import print_json
 
 if TYPE_CHECKING:
     from experiment.building import Built
@@ -22,8 +19,7 @@ IN_WORDS = ("condition", "words that took fewer", "left intact")
 
 @click.command()
 @click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print what was made and found as JSON.")
-def build(study: Path, as_json: bool) -> None:
+def build(study: Path) -> None:
     """Build and audit a study's items.
 
     Writes items.jsonl, its sidecar (seed, versions, hashes of the sources and of the audit) and the folder audit/
@@ -39,9 +35,6 @@ def build(study: Path, as_json: bool) -> None:
     loaded = load_study(study)
     built = build_study(loaded)
     conditions = describe_conditions(built.items)
-    if as_json:
-        print_json(_as_json(built, conditions))
-        return
     for line in built.made.remarks:
         click.echo(line)
     tell_skipped(built.made.skipped)
@@ -53,19 +46,6 @@ def build(study: Path, as_json: bool) -> None:
     click.echo(f"SHA-256 {built.sha256}")
     named = shlex.quote(str(study))
     click.echo(f"Next: wrods preview {named}, wrods serve {named} or wrods run {named}")
-
-
-def _as_json(built: Built, conditions: list[ConditionSummary]) -> dict[str, object]:
-    return {
-        "items": str(built.file),
-        "lines": len(built.items),
-        "sha256": built.sha256,
-        "conditions": [asdict(condition) for condition in conditions],
-        "remarks": built.made.remarks,
-        "skipped": built.made.skipped,
-        "audit": str(built.audit_page.with_suffix(".json")),
-        "findings": [asdict(finding) for finding in built.audit.findings()],
-    }
 
 
 def tell_skipped(skipped: list[str]) -> None:

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict, replace
-from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -21,35 +20,27 @@ from experiment.cli.terminal import print_error, print_json, tell_report
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
-    from experiment.models.costs import Price
     from experiment.models.engine import Request
     from experiment.models.planning import ModelSession
     from experiment.models.runs import CommandLimits, RunOutcome
     from experiment.store import Store
     from experiment.study import Study
 
-BYTES_A_TOKEN = 4.0
-"""English text has about four bytes per token; a rough estimate if only the server knows."""
-
 PICTURES = "pictures"
 """Folder in the study for the pictures that would be sent."""
 
-COUNTED_SESSIONS = 8
-COUNTED_PROMPTS = 200
 MOST_NAMED = 100
 """Kinds of prompts that are named if they are not shown."""
 
 
 def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a model would receive: the first prompt of each kind, counts, tokens and costs."""
-    from experiment.models.api.prices import price_of
+    """Return what a model would receive: the first prompt of each kind, and the number of requests of each kind."""
     from experiment.models.engine import Previews
     from experiment.models.engines import open_engine
     from experiment.models.planning import kinds_of, request_json
     from experiment.models.runs import latest_version, sessions_of, settings_of
 
     model = replace(settings_of(study, settings), sends=False)
-    price = price_of(model)
     engine = open_engine(model)
     with closing(engine), store_of_people(study) as store:
         plan = sessions_of(study, name, model, engine, store, latest_version(study, store))
@@ -72,21 +63,12 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
             for example in kinds.examples
         ]  # fmt: skip
         judged = _judged(study, name, model.options.get("judge"), next(iter(plan())))
-        tokens, is_guess, written = _tokens(plan(), show, model.kind, price)
-    read = round(tokens * kinds.trials) if tokens is not None else None
     return {
         "model": name,
         "use": settings["use"],
         "sessions": kinds.sessions,
         "trials": kinds.trials,
         "kinds": [{"kind": str(cell), "requests": count} for cell, count in kinds.counts.items()],
-        "prompt_tokens": read,
-        "tokens_are_a_guess": is_guess,
-        "cost_usd": None
-        if read is None or price.is_free
-        else _cost(price, read, round(written * kinds.trials)),
-        "price": price.describe(),
-        "room": price.room,
         "prompts": prompts + judged,
     }
 
@@ -142,47 +124,6 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
         ]  # fmt: skip
 
 
-def _tokens(plan: Any, show: Any, kind: str, price: Price) -> tuple[float | None, bool, float]:
-    """Return tokens read per trial (turns read again), whether that is an estimate, and the most tokens written per trial."""
-    from experiment.models.planning.prompt_preview import grows, turn_characters
-
-    read: list[float] = []
-    written: list[int] = []
-    is_guess = False
-    for session in islice(plan, COUNTED_SESSIONS):
-        requests = session.begin({})
-        a_character = 1 / BYTES_A_TOKEN
-        for request in requests[:: max(1, len(requests) * COUNTED_SESSIONS // COUNTED_PROMPTS)]:
-            n_tokens = show(request).get("tokens")
-            written.append(price.most_tokens(request)[1])
-            if grows(session):
-                if isinstance(n_tokens, int) and request.messages:
-                    a_character = n_tokens / max(1, sum(len(message.content) for message in request.messages))
-                continue
-            if isinstance(n_tokens, int):
-                read.append(n_tokens)
-                continue
-            is_guess = True
-            seen = sum(message.picture_tokens for message in request.messages)
-            read.append(
-                sum(len(message.content.encode()) for message in request.messages) / BYTES_A_TOKEN + seen
-            )
-        if grows(session):
-            is_guess = True
-            read += [chars * a_character for chars in turn_characters(session)]
-    if not read or (is_guess and kind == "baseline"):
-        return None, is_guess, 0.0
-    return sum(read) / len(read), is_guess, sum(written) / len(written)
-
-
-def _cost(price: Any, read: int, written: int) -> dict[str, float]:
-    """Return the cost of reading, and of reading and the longest answers."""
-    return {
-        "reading": read * price.input / 1e6,
-        "at_most": (read * price.input + written * price.output) / 1e6,
-    }
-
-
 @contextmanager
 def store_of_people(study: Study) -> Iterator[Store | None]:
     """Open the store if models follow participants; None if they do not, or nobody has answered yet."""
@@ -199,8 +140,6 @@ def store_of_people(study: Study) -> Iterator[Store | None]:
 
 def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
     """Print previews, as JSON or as text."""
-    from experiment.models.costs import format_usd
-
     if as_json:
         print_json(shown)
         return
@@ -241,18 +180,8 @@ def print_previews(shown: list[dict[str, Any]], *, as_json: bool) -> None:
                 kind_of_prompt for kind_of_prompt in model["kinds"] if kind_of_prompt["kind"] not in seen
             ][:MOST_NAMED]:
                 click.echo(f"  {kind['requests']} of {kind['kind']}")
-        tokens = f", about {model['prompt_tokens']} prompt tokens" if model["prompt_tokens"] else ""
-        guess = " (guessed from the length of the texts)" if tokens and model["tokens_are_a_guess"] else ""
-        cost = model["cost_usd"]
-        thoughts = f" and {model['room']} tokens for thoughts and form with each" if model["room"] else ""
-        money = (
-            f"; {format_usd(cost['reading'])} for reading, at most {format_usd(cost['at_most'])} with the longest answers{thoughts} "
-            f"({model['price']['source']})"
-            if cost
-            else ""
-        )
         click.echo(
-            f"{model['model']} ({model['use']}): {model['trials']} trials in {model['sessions']} sessions{tokens}{guess}{money}"
+            f"{model['model']} ({model['use']}): {model['trials']} trials in {model['sessions']} sessions"
         )
         if str(model["use"]).startswith("openai:"):
             click.echo(
@@ -290,7 +219,7 @@ Examples:
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Show the first prompts exactly as sent, with tokens and costs; send nothing.",
+    help="Show the first prompts exactly as sent; send nothing.",
 )
 @click.option(
     "--timing",
@@ -361,8 +290,8 @@ def run(study: Path, **options: Any) -> None:
     a run that ends early leaves all models and lists within one block of each other. In another terminal, `wrods status` shows
     the progress of a run.
 
-    Money: `models: budget: 40 USD` in the study applies to all commands and days, --max-cost to this command. --dry-run
-    estimates what a run will cost.
+    Money: `models: budget: 40 USD` in the study applies to all commands and days, --max-cost to this command.
+    `wrods check` estimates what a study will cost.
 
     If a study plans analyses, you are asked once, before the first session of a model other than a baseline, where its plan is
     registered. Answer in advance with --registered URL or --not-registered.

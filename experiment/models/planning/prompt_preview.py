@@ -246,32 +246,3 @@ def _varied(shown: list[PreviewedRequest], most: int) -> list[PreviewedRequest]:
     rest = (number for number in range(len(shown)) if number not in set(chosen))
     chosen += [number for number, _ in zip(rest, range(most - len(chosen)), strict=False)]
     return [shown[number] for number in sorted(chosen)]
-
-
-def grows(session: ModelSession) -> bool:
-    """Return whether a session's prompts include earlier turns."""
-    return session.manner.context != "independent"
-
-
-def turn_characters(session: ModelSession) -> list[int]:
-    """Return the characters that each turn of a conversation sends, with correct answers for the model's."""
-    calls = {}
-    if session.manner.strategy == "unscramble_first":
-        for key in session.keys:
-            texts = [text for text in session.trial_of(key)["shown"].values() if isinstance(text, str)]
-            calls[f"{key}:{UNSCRAMBLE}"] = max(texts, key=len, default="")
-    waiting = session.begin({}, calls)
-    if session.manner.context == "teacher_forced":
-        return [_characters(request) for request in waiting]
-    sizes = []
-    while waiting:
-        sizes.append(_characters(waiting[0]))
-        trial = session.trial_of(waiting[0].work_key)
-        waiting = session.begin(
-            {int(trial["trial_index"]): TrialFeedback(right_answer(trial), correct=True)}, calls
-        )
-    return sizes
-
-
-def _characters(request: Request) -> int:
-    return sum(len(message.content) for message in request.messages)
