@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from itertools import groupby
@@ -627,10 +627,24 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 f"{_counted(len(screen['trials']), 'trial')}",
                 *([_counted(checked, "attention check") + " among them"] if checked else []),
                 *([f"a break after every {every}"] if every else []),
+                *_time_limits(screen["trials"]),
             ]
             named = "The block" if is_one else f"Block {screen['name'] or screen['block']}"
             sentences.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
     return " ".join(sentences)
+
+
+def _time_limits(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield each time limit of answers in a block, with the number of trials that have it if others do not."""
+    tests = [trial for trial in trials if not trial["is_attention_check"]]
+    limits = Counter(
+        limit
+        for trial in tests
+        for limit in {step["time_limit_ms"] for step in trial["steps"] if step.get("time_limit_ms")}
+    )
+    for limit, number in sorted(limits.items()):
+        written = f"{limit / 1000:g} s" if limit < 120_000 else f"{limit / 60_000:g} min"
+        yield f"a time limit of {written} for {'each' if number == len(tests) else f'{number:,} of them'}"
 
 
 def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:

@@ -20,6 +20,7 @@ from experiment.people.app import LocalServer
 from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.study import Study
+from experiment.summaries.plain_english import tell
 from stimuli.item import Item
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
@@ -165,3 +166,13 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
     assert "Letter position" in page and "simulated readers: not data" in page.casefold()
     shown = any(next(folder.glob("reports/*")).rglob("*letter_costs_beside*"))
     assert shown == (part != "words")
+
+
+def test_the_method_describes_each_change_of_letters_and_the_time_limit(made):
+    study, items = made
+    session = tell(study, items).session
+    assert all(session.levels[name][level] for name, levels in study.factors.items() for level in levels)
+    limits = re.findall(r"time_limit: (\d+) (ms|s)\b", (study.folder / "study.yaml").read_text("utf-8"))
+    assert limits
+    for number, unit in limits:
+        assert f"{int(number) / (1000 if unit == 'ms' else 1):g} s" in session.told
