@@ -153,32 +153,7 @@ def test_a_key_has_one_name_however_it_is_written(written, name):
     assert key_name(written) == name
 
 
-@pytest.mark.parametrize(
-    "key",
-    [
-        "f",
-        "J",
-        1,
-        "9",
-        "٣",
-        "é",
-        "ñ",
-        "ß",
-        "й",
-        "ж",
-        "λ",
-        "ש",
-        "ع",
-        "ก",
-        "क",
-        ";",
-        "/",
-        "ArrowLeft",
-        "left",
-        "space",
-        "enter",
-    ],
-)
+@pytest.mark.parametrize("key", [*"fJ9٣éñßйжλשعกक;/", 1, "ArrowLeft", "left", "space", "enter"])
 def test_what_one_stroke_sends_is_a_key(key):
     assert key_fault(key) is None
 

@@ -87,22 +87,12 @@ def test_every_alphabet_has_small_letters_of_one_character_and_both_classes(lang
 
 def test_accented_letters_have_the_class_and_the_outline_that_their_base_and_marks_give():
     french = alphabet("fr", "a test")
-    assert [french.letter_class(letter) for letter in "éçœy'"] == [
-        "vowel",
-        "consonant",
-        "vowel",
-        "either",
-        "either",
-    ]
+    assert (
+        " ".join(french.letter_class(letter) for letter in "éçœy'") == "vowel consonant vowel either either"
+    )
     assert alphabet("ru", "a test").letter_class("й") == "consonant"
-    assert [shape(letter) for letter in "abgéçi"] == [
-        "neutral",
-        "ascender",
-        "descender",
-        "ascender",
-        "descender",
-        "neutral",
-    ]
+    shapes = {"neutral": "ai", "ascender": "bé", "descender": "gç"}
+    assert all(shape(letter) == named for named, letters in shapes.items() for letter in letters)
 
 
 COUNTED = "also houses problems encouraging noon mississippi parents"

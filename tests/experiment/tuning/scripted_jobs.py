@@ -10,6 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 RESULTS = "step,train_loss,valid_loss\n1,2.5,\n2,1.5,1.75\n3,0.5,\n4,0.25,0.5\n"
+COPIED = ("model", "seed", "training_file", "validation_file", "metadata", "method", "suffix")
+"""What a job shows as it was asked for."""
 
 
 class ScriptedJobs:
@@ -91,18 +93,7 @@ class ScriptedJobs:
                 "organization_id": "o",
                 "hyperparameters": {},
             },
-            **{
-                key: spec.get(key)
-                for key in (
-                    "model",
-                    "seed",
-                    "training_file",
-                    "validation_file",
-                    "metadata",
-                    "method",
-                    "suffix",
-                )
-            },
+            **{key: spec.get(key) for key in COPIED},
         }
         self.jobs[name] = job
         if self.loses_next_answer:

@@ -207,17 +207,7 @@ def test_no_link_breaks_the_page(recruiting, recruit):
     site = recruiting(recruit, {})
     invited(site, ["one"])
     visitor = site.app.test_client()
-    names = (
-        "PROLIFIC_PID",
-        "SESSION_ID",
-        "survey_code",
-        "id",
-        "workerId",
-        "assignmentId",
-        "invitation",
-        "pilot",
-        "x",
-    )
+    names = (*PROLIFIC, "survey_code", "id", "workerId", "assignmentId", "invitation", "pilot", "x")
 
     @settings(max_examples=40, deadline=None)
     @given(st.dictionaries(st.sampled_from(names), st.text(max_size=300) | st.just("\0")))
