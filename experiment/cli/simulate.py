@@ -23,8 +23,7 @@ from stimuli.audit.findings import counted
     type=click.Path(path_type=Path),
     help="JSON file that specifies their effects.  [default: simulated.json in the study]",
 )
-@click.option("--page", is_flag=True, help="Use the real page in Chromium, one reader after another.")
-def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
+def simulate(study: Path, readers: int, truth: Path | None) -> None:
     """Let simulated readers take part in a study.
 
     They answer through a temporary local server, as participants' browsers do. A JSON file specifies their effects on accuracy
@@ -44,32 +43,17 @@ def simulate(study: Path, readers: int, truth: Path | None, page: bool) -> None:
     given = read_truth(truth or loaded.folder / TRUTH_FILE)
     with own_store(loaded) as store:
         first = begin_at(store, loaded.id)
-        with LocalServer(loaded, store) as server:
-            links = server.links
-            if page:
-                from experiment.simulated.page import visit
-
-                done = visit(
-                    loaded,
-                    given,
-                    links.page,
-                    links.simulated,
-                    readers=readers,
-                    first=first,
-                    told=lambda reader, trials: click.echo(f"  {reader}: {counted(trials, 'trial')}"),
-                )
-            else:
-                with WorkProgress("readers") as progress:
-                    count = itertools.count(1)
-                    done = fill(
-                        loaded,
-                        given,
-                        links.api,
-                        links.simulated,
-                        readers=readers,
-                        first=first,
-                        told=lambda _: progress.draw(loaded.id, next(count), readers),
-                    )
+        with LocalServer(loaded, store) as server, WorkProgress("readers") as progress:
+            count = itertools.count(1)
+            done = fill(
+                loaded,
+                given,
+                server.links.api,
+                server.links.simulated,
+                readers=readers,
+                first=first,
+                told=lambda _: progress.draw(loaded.id, next(count), readers),
+            )
     click.echo(
         f"{counted(readers, 'simulated reader')} answered {counted(done, 'trial')}; all are stored and marked as simulated."
     )

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _EXAMPLE = """\b
 Examples:
-  wrods tune my-study --dry-run
   wrods tune my-study
   wrods tune my-study --training ft-rs --max-minutes 60
   wrods tune my-study --training uppercase --submit --max-cost "5 USD"
@@ -38,11 +37,6 @@ Examples:
     metavar="NAME",
     multiple=True,
     help="Only this training, by its name in the study; can be repeated.",
-)
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Report what each training run would take: texts, tokens, gigabytes, hours or dollars; write nothing.",
 )
 @click.option(
     "--max-minutes",
@@ -63,7 +57,6 @@ Examples:
 def tune(
     study: Path,
     names: tuple[str, ...],
-    dry_run: bool,
     max_minutes: float | None,
     submit: bool,
     max_cost: str | None,
@@ -78,7 +71,8 @@ def tune(
     `wrods run STUDY --model tuned:NAME`, lets the trained model read the same study.
 
     For models of a provider, the files of a fine-tuning job are written, and nothing is sent without --submit. The maximum cost
-    of a job counts against `models: budget` before it is created. A job that exists is followed without --submit.
+    of a job counts against `models: budget` before it is created. A job that exists is followed without --submit. `wrods check`
+    reports what each training run takes.
 
     Exit code 0: all models are trained, or all files are written. 1: something is left; run the same command to resume. 2: the
     study or an option is not valid.
@@ -95,9 +89,6 @@ def tune(
             "--submit cannot be given here: it is for models of a provider (openai:…), and none is trained here",
             mend="Leave it out.",
         )
-    if dry_run:
-        _tell(loaded, chosen, as_json=as_json)
-        return
     most = None if max_cost is None else parse_usd(max_cost, "--max-cost")
     outcomes: list[Outcome] = []
     faults: dict[str, UserError] = {}
@@ -214,22 +205,6 @@ def _at_provider(
     if (training.folder / "loss.csv").is_file():
         _draw_curve(training)
     return outcome
-
-
-def _tell(study: Study, chosen: list[Training], *, as_json: bool) -> None:
-    """Print the requirements of training runs."""
-    from experiment.cli.terminal import wrapped
-    from experiment.papers.inside.tuning.estimates import tell_trainings, told_together
-
-    requirements = tell_trainings(study, chosen)
-    if as_json:
-        numbers = {
-            name: training_requirements.numbers for name, training_requirements in requirements.items()
-        }
-        print_json({"study": study.id, "trainings": numbers})
-        return
-    for paragraph in told_together(requirements):
-        click.echo(wrapped(paragraph) + "\n")
 
 
 def _print(outcome: Outcome) -> None:

@@ -218,7 +218,7 @@ def test_a_truth_that_cannot_be_meant_is_named(tmp_path, change, says):
 @pytest.mark.browser
 def test_readers_at_the_real_page_fill_every_screen(reading):
     pytest.importorskip("playwright")
-    from experiment.simulated.page import visit
+    from tests.browser.simulated_visits import visit
 
     study = reading(MOVING)
     with open_store(study.folder) as store, LocalServer(study, store) as server:

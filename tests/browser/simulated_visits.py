@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from experiment.simulated.truth import GroundTruth
 from experiment.study import Study
 from experiment.study.keys import key_name, stroke_name
 from experiment.trials import LASTING, TYPED
-from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     from playwright.sync_api import ElementHandle, Page, Route
@@ -29,64 +27,20 @@ SECOND_PRESS_MS = 400
 
 
 def visit(
-    study: Study,
-    truth: GroundTruth,
-    address: str,
-    given_pass: str,
-    *,
-    readers: int,
-    first: int = 1,
-    speed: float = 1.0,
-    told: Callable[[str, int], None] = lambda _, __: None,
+    study: Study, truth: GroundTruth, address: str, given_pass: str, *, readers: int, speed: float = 1.0
 ) -> int:
-    """Send readers through the page, one after another."""
-    program = next((path for name in BROWSERS if (path := which(name))), None)
-    try:
-        import playwright.sync_api  # noqa: F401
-    except ImportError:
-        raise UserError(
-            "the page is driven by the Python package playwright, which is not installed",
-            mend="Run `pip install playwright`, or leave --page out.",
-        ) from None
-    if program is None:
-        raise UserError("no Chromium, Chrome or Edge was found", mend="Install one, or leave --page out.")
-    # in a separate thread, because the caller's may already run an event loop (in a notebook, for example)
-    with ThreadPoolExecutor(max_workers=1) as executor:
-        numbers = range(first, first + readers)
-        return executor.submit(
-            _visits, study, truth, address, given_pass, numbers, speed, told, program
-        ).result()
+    """Send readers through the page, one after another; return their number of trials."""
+    from playwright.sync_api import sync_playwright
 
-
-def _visits(
-    study: Study,
-    truth: GroundTruth,
-    address: str,
-    given_pass: str,
-    numbers: range,
-    speed: float,
-    report: Callable[[str, int], None],
-    program: str,
-) -> int:
-    from playwright.sync_api import Error, sync_playwright
-
+    program = next(path for name in BROWSERS if (path := which(name)))
     done = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        for number in numbers:
+        for number in range(1, readers + 1):
             reader = SimulatedReader(f"S{number:03d}", study, truth)
             page = browser.new_page(viewport={"width": 1366, "height": 768})
-            try:
-                count = _Visit(page, reader, speed, given_pass).run(address)
-            except Error as error:
-                heading = page.locator("h2").all_inner_texts()
-                raise UserError(
-                    f"{reader.name} got no further on the page {' / '.join(heading)!r}: {str(error).splitlines()[0]}",
-                    exit_code=1,
-                ) from error
+            done += _Visit(page, reader, speed, given_pass).run(address)
             page.close()
-            report(reader.name, count)
-            done += count
         browser.close()
     return done
 
