@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.descriptives import ConditionMean
 from analysis.multiple_comparisons import family_name
-from analysis.plan import ALPHA, Measure
+from analysis.plan import ALPHA, Measure, remarks_about
 from analysis.random_structure import on_models_in_general
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
@@ -85,8 +85,13 @@ def paragraphs(
         reported.update({test: analysis.plan.heading for test in tested if test not in reported})
     # how far results for these models go is the same in each analysis
     general = on_models_in_general(analysis.rows) if analysis.has_results else None
+    # a model whose likelihood has no maximum is not reported, nor how it began
+    is_endless = analysis.model is not None and analysis.model.runs_away
+    silent = remarks_about(analysis.remarks, "model", "uncorrelated slopes") if is_endless else []
     remarks = [
-        escape(remark) for remark in analysis.remarks if remark != general or escape(remark) not in said
+        escape(remark)
+        for remark in analysis.remarks
+        if remark not in silent and (remark != general or escape(remark) not in said)
     ]
     said.update([escape(general)] if general else [])
     texts.append(Markup(" ").join(remarks))

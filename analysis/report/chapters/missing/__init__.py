@@ -58,7 +58,7 @@ def write(material: Material) -> Chapter | None:
         missing = _missing(material)
         is_any_missing = not all(isinstance(block, Markup) for block in missing.blocks)
         draft.add(missing)
-    methods = None if is_any_missing else ()
+    methods = (LAYOUT.sentences("methods", has_models=bool(draft.fits)),) if is_any_missing else ()
     return LAYOUT.chapter("exclusions", draft, material.kinds, material.kinds, methods)
 
 
@@ -273,7 +273,7 @@ def _models(planned: Sequence[tuple[TrialPart, Plan, pd.DataFrame]], material: M
         bounded, drawn = drawn_readers(material.tables, MOST_ROWS)
         analyses.append((part, analyse_missingness(replace(plan, groups=groups), bounded)))
         never |= dict.fromkeys(named(group, material.kinds) for group in plan.groups if group not in groups)
-    if too_few:
+    if any(too_few):
         readers = [named(group, material.kinds) for group in planned[0][1].groups]
         draft.blocks.append(
             LAYOUT.sentences(

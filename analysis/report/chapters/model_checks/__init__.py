@@ -40,7 +40,11 @@ def write(material: Material) -> Chapter | None:
             )
             blocks.append(text)
     groups = [group for analysis in planned for group in analysis.groups]
-    return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, planned=True, sources=("dunn1996",))
+    methods = LAYOUT.sentences("methods", has_residuals=bool(first_of))
+    sources = ("dunn1996",) if first_of else ()
+    return LAYOUT.chapter(
+        "model-checks", blocks, groups, material.kinds, (methods,), planned=True, sources=sources
+    )
 
 
 def _checked(analysis: Analysis, material: Material, first_of: dict[tuple[object, ...], str]) -> list[Block]:

@@ -151,16 +151,7 @@ def _described(sums: pd.DataFrame, intervals: str, part: TrialPart, kinds: dict[
 def _of_reader(rows: pd.DataFrame, factor: str | None) -> dict[str, Any]:
     """Return of how many words least and most was recovered, in which conditions, and what was copied."""
     changed = [row for row in rows.to_dict("records") if row["changed"]]
-    values = [
-        f"{apa.percent(row['words'])} ("
-        + (
-            f"with one typo allowed, {apa.percent(row['words_with_one_typo'])}; "
-            if row["words_with_one_typo"] > row["words"]
-            else ""
-        )
-        + f"RR = {apa.number(row['rr'], 1)}%)"
-        for row in changed
-    ]
+    values = [apa.percent(row["words"]) for row in changed]
     ends = tuple(values)
     if factor and changed:
         sizes = [float(row["words"]) for row in changed]
