@@ -264,9 +264,9 @@ procedure:
 TESTED = "a,The *garden* is green.,Green?,Yes,\nb,The *river* runs along.,Still?,No,\n"
 
 
-def items(folder: Path, practice: str, tested: str = TESTED, text: str = STUDY) -> list[Item]:
+def items(folder: Path, practice: str, text: str = STUDY) -> list[Item]:
     (folder / "study.yaml").write_text(text, "utf-8")
-    (folder / "s.csv").write_text(f"item,sentence,question,answer,role\n{tested}", "utf-8")
+    (folder / "s.csv").write_text(f"item,sentence,question,answer,role\n{TESTED}", "utf-8")
     (folder / "p.csv").write_text(practice, "utf-8")
     return [item for item in make_items(load_study(folder)).items if item.role != "test"]
 
@@ -289,15 +289,6 @@ def test_a_study_without_an_intact_level_practises_on_starred_words(tmp_path):
     text = STUDY.replace("intact: none, swapped", "ends: {transpose: final}, swapped")
     with pytest.raises(UserError, match="level 'ends' changes starred words"):
         items(tmp_path, "sentence,question,answer\nThe dog barks.,Barks?,Yes\n", text=text)
-
-
-def test_a_sentence_to_be_tested_without_stars_is_still_refused(tmp_path):
-    with pytest.raises(UserError, match=r"s\.csv, line 2, item 'a': no word is starred"):
-        items(
-            tmp_path,
-            "sentence,question,answer\nThe dog barks.,Barks?,Yes\n",
-            "a,The garden is green.,Green?,Yes,\n",
-        )
 
 
 CORPUS = """\

@@ -95,6 +95,9 @@ def test_each_item_comes_in_every_condition_across_lists(make):
     items = make_items(study).items
     lists = list_ids(study, items)
     assert len(lists) == 6
+    for list_id in lists:
+        shown = [item.item_id for item in items_of_list(study, items, list_id)]
+        assert len(shown) == len(set(shown)) == len(items) / 6
     seen = Counter(
         (item.item_id, *item.condition.values())
         for list_id in lists

@@ -9,7 +9,7 @@ import pytest
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.lists import items_of_list, label_map_of, list_ids
+from experiment.lists import list_ids
 from experiment.models.prompts import render
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.study import Study
@@ -26,33 +26,6 @@ def class_items() -> list[Item]:
         for i in range(4)
         for level in ("intact", "initial")
     ]
-
-
-def test_each_item_is_shown_once_a_list_and_in_every_condition_across_lists(make_study):
-    study = make_study()
-    seen: Counter[tuple[str, str]] = Counter()
-    for list_id in list_ids(study, study.items):
-        chosen = items_of_list(study, study.items, list_id)
-        assert len({item.item_id for item in chosen}) == len(chosen) == 4
-        assert Counter(item.condition["position"] for item in chosen) == {"intact": 2, "initial": 2}
-        seen.update((item.item_id, item.condition["position"]) for item in chosen)
-    assert set(seen.values()) == {1}
-    assert len(seen) == 8
-
-
-def test_balanced_labels_double_the_lists_and_swap_what_labels_stand_for(make_study):
-    study = make_study(
-        CLASSES, items=[*class_items(), make_item("p0", "intact", "x", "A", "B", role="practice")]
-    )
-    assert list_ids(study, study.items) == [1, 2, 3, 4]
-    assert list_ids(study, study.items, label_maps="fixed") == [1, 2]
-    assert [label_map_of(study, study.items, i) for i in (1, 2, 3, 4)] == [0, 0, 1, 1]
-    plain, swapped = (plan_session(study, study.items, list_id=i) for i in (1, 3))
-    assert plain["label_map"] == {"A": "A", "B": "B"}
-    assert swapped["label_map"] == {"A": "B", "B": "A"}
-    step = trials_of(swapped)[0]["steps"][-1]
-    assert step["labels"] == ["A", "B"]
-    assert step["responses"] == ["B", "A"]
 
 
 @pytest.mark.parametrize(("labels", "maps"), [("ABC", 6), ("ABCD", 4), ("ABCDE", 10)])

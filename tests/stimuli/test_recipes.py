@@ -93,23 +93,6 @@ def test_a_practice_row_is_shown_in_the_condition_that_it_names():
     assert items[0].shown == everywhere["final"].shown
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"sentence": "No stars here."}, "item 's01' of sentences.csv: no word is starred"),
-        ({"sentence": "A *lonely star."}, "item 's01' of sentences.csv: a star without a partner"),
-        ({"sentence": "It is *so*."}, "can change no word: 'so' (transpose:initial: too short"),
-        ({"answer": "Yess"}, "answer 'Yess' is none of the choices\n  Did you mean 'Yes'?"),
-        ({"answer": " "}, "'answer' is empty"),
-        ({"item": ""}, "row 1 of sentences.csv: 'item' is empty"),
-    ],
-)
-def test_a_row_that_gives_no_item_is_named(changed, said):
-    with pytest.raises(UserError) as raised:
-        make([ROWS[0] | changed])
-    assert said in str(raised.value)
-
-
 def test_missing_columns_levels_and_choices_are_named():
     with pytest.raises(UserError, match="Did you mean 'question'"):
         make(also_show=["qestion"])
