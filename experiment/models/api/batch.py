@@ -12,7 +12,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from experiment.models.api.retrying import RunStopped, judge_failure, judge_stat
 from experiment.models.api.transport import Provider
 from experiment.models.costs import Usage
 from experiment.models.engine import Reply, Request
-from experiment.models.servers import ApiServer, server_of
+from experiment.models.servers import server_of
 from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from stimuli.files import overwrite, replace_file
@@ -80,40 +80,25 @@ class Batch:
         )
 
 
-@dataclass
-class BatchState:
-    """All batches of one model in one study."""
+class Ledger:
+    """The record of all batches of one model in the study's folder."""
 
-    model: str
-    base_url: str
-    batches: list[Batch] = field(default_factory=list)
+    def __init__(self, settings: ModelSettings) -> None:
+        self.model, self.base_url = settings.name, server_of(settings.options).base_url
+        name = hashlib.sha256(f"{self.base_url.rstrip('/')} {settings.use}".encode()).hexdigest()[:16]
+        self.folder = settings.folder / FOLDER
+        self.file = self.folder / f"{name}.json"
+        self.batches = _batches_in(self.file) if self.file.exists() else []
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [self.model if self.batches else f"{self.model}: no batch was submitted", *map(str, self.batches)]
+        )
 
     @property
     def open(self) -> list[Batch]:
         """Batches that are still running."""
         return [batch for batch in self.batches if not batch.has_ended]
-
-    @property
-    def to_collect(self) -> list[Batch]:
-        """Batches that have ended and were not fetched."""
-        return [batch for batch in self.batches if batch.has_ended and not batch.is_collected]
-
-    def __str__(self) -> str:
-        if not self.batches:
-            return f"{self.model}: no batch was submitted"
-        return f"{self.model}\n" + "\n".join(map(str, self.batches))
-
-
-class Ledger:
-    """The record of one model's batches in the study's folder."""
-
-    def __init__(self, settings: ModelSettings, server: ApiServer) -> None:
-        name = hashlib.sha256(f"{server.base_url.rstrip('/')} {settings.use}".encode()).hexdigest()[:16]
-        self.folder = settings.folder / FOLDER
-        self.file = self.folder / f"{name}.json"
-        self.state = BatchState(settings.name, server.base_url)
-        if self.file.exists():
-            self.state.batches = _batches_in(self.file)
 
     def keys_file(self, batch: Batch) -> Path:
         """Return the file with a batch's work keys, one per line."""
@@ -147,7 +132,9 @@ class Ledger:
 
     def save(self) -> None:
         """Save the ledger atomically."""
-        replace_file(self.file, json.dumps({**asdict(self.state), "wrods": 1}, indent=1))
+        batches = [asdict(batch) for batch in self.batches]
+        content = {"model": self.model, "base_url": self.base_url, "batches": batches, "wrods": 1}
+        replace_file(self.file, json.dumps(content, indent=1))
 
 
 def known_batches(folder: Path) -> list[dict[str, Any]]:
@@ -190,21 +177,19 @@ Settle = Callable[[Batch, Sequence[Mapping[str, Any]] | None], None]
 """Called with a batch that has ended and its lines of results, none if it was never made; None if its provider lost it."""
 
 
-class _Batches(Provider):
+class BatchApi(Provider):
     """Client of the batch API for one model."""
 
     def __init__(
         self,
         settings: ModelSettings,
-        dialect: Dialect | None = None,
-        *,
         settle: Settle = lambda batch, lines: None,
+        dialect: Dialect | None = None,
     ) -> None:
         super().__init__(settings.options)
         self.settle = settle
         self.options = parse_request_options(settings)
-        self.ledger = Ledger(settings, self.server)
-        self.state = self.ledger.state
+        self.ledger = Ledger(settings)
         usual = dialect or Dialect.usual(self.server, self.options)
         self.form = ApiFormat(settings.name, usual, self.options)
         path = PATHS[self.options.surface]
@@ -230,7 +215,7 @@ class _Batches(Provider):
 
     def look(self, *, gives_up: bool = False) -> None:
         """Update open batches from the API; with ``gives_up``, a batch that the server no longer knows is marked as gone."""
-        lost = {batch.token: batch for batch in self.state.batches if batch.batch_id is None}
+        lost = {batch.token: batch for batch in self.ledger.batches if batch.batch_id is None}
         if lost:
             for remote in self.ask(lambda: list(self.client.batches.list(limit=100))):
                 token = (remote.metadata or {}).get("wrods")
@@ -238,10 +223,10 @@ class _Batches(Provider):
                     _update(lost.pop(token), remote)
             for batch in lost.values():
                 self.settle(batch, ())
-                self.state.batches.remove(batch)
+                self.ledger.batches.remove(batch)
                 self.ledger.keys_file(batch).unlink(missing_ok=True)
         try:
-            for batch in self.state.open:
+            for batch in self.ledger.open:
                 try:
                     _update(batch, self.ask(lambda name=batch.batch_id: self.client.batches.retrieve(name)))
                 except NoBatch:
@@ -251,13 +236,15 @@ class _Batches(Provider):
                     batch.status, batch.is_collected = GONE, True
                     self.ledger.keys_file(batch).unlink(missing_ok=True)
         finally:
-            if self.state.batches or lost:
+            if self.ledger.batches or lost:
                 self.ledger.save()
 
     def fetch(self) -> None:
         """Update the batches, and save the answers of those that have ended next to the ledger until trials take them."""
         self.look()
-        for batch in self.state.to_collect:
+        for batch in self.ledger.batches:
+            if batch.is_collected or not batch.has_ended:
+                continue
             left = dict.fromkeys(self.ledger.keys(batch))
             answer_lines = []
             for file_id in filter(None, (batch.output_file, batch.error_file)):
@@ -275,10 +262,94 @@ class _Batches(Provider):
             self.ledger.save()
             self.ledger.keys_file(batch).unlink(missing_ok=True)
 
-    def hand_over(self, lines: list[bytes], batch: Batch, keys: list[str]) -> None:
+    def cancel(self, reader: str = "") -> None:
+        """Cancel all batches that are still running (of one reader); mark those that the server no longer knows as gone."""
+        self.look(gives_up=True)
+        for batch in self.ledger.open:
+            if reader in ("", batch.reader) or not batch.reader:
+                _update(batch, self.ask(lambda name=batch.batch_id: self.client.batches.cancel(name)))
+        self.ledger.save()
+
+    def submit(
+        self,
+        requests: Iterable[Request],
+        *,
+        reader: str = "",
+        run_id: str = "",
+        most: Callable[[Request], float] = lambda request: 0.0,
+        begin: Callable[[Batch, Mapping[str, float]], None] = lambda batch, most: None,
+    ) -> None:
+        """Submit all requests that are in no open or uncollected batch.
+
+        ``most`` is the most that one can cost in US dollars; ``begin`` receives these by work key before a batch is created.
+        """
+        if self.options.whole_labels:
+            raise UserError(
+                "label_scoring: whole takes several calls a request, and a batch gives one",
+                mend="Leave out --batch, or score labels by their first token.",
+            )
+        self.look()
+        pending = {
+            key for batch in self.ledger.batches if not batch.is_collected for key in self.ledger.keys(batch)
+        }
+        lines: list[bytes] = []
+        costs: dict[str, float] = {}
+        size = 0
+
+        def hand_over() -> None:
+            batch = Batch(secrets.token_hex(16), len(costs), submitted_at=moment())
+            batch.reader, batch.run_id, batch.most_usd = reader, run_id, sum(costs.values())
+            begin(batch, costs)
+            self._create(lines, batch, list(costs))
+
+        for request in requests:
+            if request.work_key in pending:
+                continue
+            body = {
+                "custom_id": request.work_key,
+                "method": "POST",
+                "url": self.endpoint,
+                "body": self.form.body(request)[1],
+            }
+            line = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(
+                "utf-8", "surrogatepass"
+            )
+            if costs and (len(costs) >= MOST_REQUESTS or size + len(line) + 1 > MOST_BYTES):
+                hand_over()
+                lines, costs, size = [], {}, 0
+            lines.append(line)
+            costs[request.work_key] = most(request)
+            size += len(line) + 1
+        if costs:
+            hand_over()
+
+    def collect(
+        self, requests: Iterable[Request], stored: Callable[[], None] = lambda: None
+    ) -> Iterator[Reply]:
+        """Yield a reply to each given request in a batch that has ended; a request without an answer gets an error.
+
+        Answers are removed after all replies of their batch were taken and ``stored`` returned, so an interrupted command collects
+        them again.
+        """
+        self.fetch()
+        awaited = {request.work_key: request for request in requests}
+        for batch in self.ledger.batches:
+            remaining, taken = [], 0
+            for line in self.ledger.answers(batch):
+                request = awaited.pop(str(line.get("custom_id")), None)
+                if request is None:
+                    remaining.append(line)
+                    continue
+                taken += 1
+                yield _reply(line, request, self.form, self.key)
+            if taken:
+                stored()
+                self.ledger.keep_answers(batch, remaining)
+
+    def _create(self, lines: list[bytes], batch: Batch, keys: list[str]) -> None:
         """Create one batch: record it, upload its requests, create it, record its name."""
         replace_file(self.ledger.keys_file(batch), "\n".join(keys))
-        self.state.batches.append(batch)
+        self.ledger.batches.append(batch)
         self.ledger.save()
         name = f"wrods-{batch.token}.jsonl"
         uploaded = self.ask(lambda: self.client.files.create(file=(name, b"\n".join(lines)), purpose="batch"))
@@ -305,90 +376,6 @@ class _Batches(Provider):
                 self.ledger.keep_unread(file_id, number, line)
 
 
-def submit(
-    settings: ModelSettings,
-    requests: Iterable[Request],
-    *,
-    dialect: Dialect | None = None,
-    reader: str = "",
-    run_id: str = "",
-    most: Callable[[Request], float] = lambda request: 0.0,
-    begin: Callable[[Batch, Mapping[str, float]], None] = lambda batch, most: None,
-    settle: Settle = lambda batch, lines: None,
-) -> BatchState:
-    """Submit all requests that are in no open or uncollected batch.
-
-    ``most`` is the most that one can cost in US dollars; ``begin`` receives these by work key before a batch is created.
-    """
-    api = _Batches(settings, dialect, settle=settle)
-    if api.options.whole_labels:
-        raise UserError(
-            "label_scoring: whole takes several calls a request, and a batch gives one",
-            mend="Leave out --batch, or score labels by their first token.",
-        )
-    api.look()
-    pending = {key for batch in api.state.batches if not batch.is_collected for key in api.ledger.keys(batch)}
-    lines: list[bytes] = []
-    costs: dict[str, float] = {}
-    size = 0
-
-    def hand_over() -> None:
-        batch = Batch(secrets.token_hex(16), len(costs), submitted_at=moment())
-        batch.reader, batch.run_id, batch.most_usd = reader, run_id, sum(costs.values())
-        begin(batch, costs)
-        api.hand_over(lines, batch, list(costs))
-
-    for request in requests:
-        if request.work_key in pending:
-            continue
-        body = {
-            "custom_id": request.work_key,
-            "method": "POST",
-            "url": api.endpoint,
-            "body": api.form.body(request)[1],
-        }
-        line = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
-        if costs and (len(costs) >= MOST_REQUESTS or size + len(line) + 1 > MOST_BYTES):
-            hand_over()
-            lines, costs, size = [], {}, 0
-        lines.append(line)
-        costs[request.work_key] = most(request)
-        size += len(line) + 1
-    if costs:
-        hand_over()
-    return api.state
-
-
-def state(settings: ModelSettings) -> BatchState:
-    """Return the state of this model's batches as the API reports it."""
-    api = _Batches(settings)
-    api.look()
-    return api.state
-
-
-def cancel(
-    settings: ModelSettings, *, reader: str = "", settle: Settle = lambda batch, lines: None
-) -> BatchState:
-    """Cancel all batches that are still running (of one reader); mark those that the server no longer knows as gone."""
-    api = _Batches(settings, settle=settle)
-    api.look(gives_up=True)
-    for batch in api.state.open:
-        if reader in ("", batch.reader) or not batch.reader:
-            _update(batch, api.ask(lambda name=batch.batch_id: api.client.batches.cancel(name)))
-    api.ledger.save()
-    return api.state
-
-
-def fetch(settings: ModelSettings, settle: Settle) -> None:
-    """Update this model's batches, and fetch the answers of those that have ended."""
-    _Batches(settings, settle=settle).fetch()
-
-
-def ledger_of(settings: ModelSettings) -> Ledger:
-    """Return the ledger of a model's batches without a request to the API."""
-    return Ledger(settings, server_of(settings.options))
-
-
 def costs_of(
     lines: Iterable[Mapping[str, Any]], cost_of: Callable[[Usage], float]
 ) -> dict[str, float | None]:
@@ -413,36 +400,6 @@ def forget_answers(folder: Path, work_keys: Collection[str]) -> int:
         count += len(lines) - len(retained)
         overwrite(file, "\n".join(retained))
     return count
-
-
-def collect(
-    settings: ModelSettings,
-    requests: Iterable[Request],
-    *,
-    dialect: Dialect | None = None,
-    stored: Callable[[], None] = lambda: None,
-    settle: Settle = lambda batch, lines: None,
-) -> Iterator[Reply]:
-    """Yield a reply to each given request in a batch that has ended; a request without an answer gets an error.
-
-    Answers are removed after all replies of their batch were taken and ``stored`` returned, so an interrupted command collects
-    them again.
-    """
-    api = _Batches(settings, dialect, settle=settle)
-    api.fetch()
-    awaited = {request.work_key: request for request in requests}
-    for batch in api.state.batches:
-        remaining, taken = [], 0
-        for line in api.ledger.answers(batch):
-            request = awaited.pop(str(line.get("custom_id")), None)
-            if request is None:
-                remaining.append(line)
-                continue
-            taken += 1
-            yield _reply(line, request, api.form, api.key)
-        if taken:
-            stored()
-            api.ledger.keep_answers(batch, remaining)
 
 
 def _reply(line: Mapping[str, Any], request: Request, form: ApiFormat, key: str | None) -> Reply:

@@ -14,8 +14,7 @@ from typing import Any
 
 from sqlalchemy import update
 
-from experiment.models.api import batch as api
-from experiment.models.api.batch import Batch, Ledger, costs_of, is_answered
+from experiment.models.api.batch import Batch, BatchApi, Ledger, costs_of, is_answered
 from experiment.models.costs import Price, format_usd
 from experiment.models.engine import UNFINISHED, Request
 from experiment.models.journal import Journal, begin_batch, settle_batch, total_of
@@ -62,20 +61,20 @@ class Batches:
     @property
     def are_there(self) -> bool:
         """Whether this model ever had a batch in this study."""
-        return self._settings.kind == "openai" and bool(self._ledger.state.batches)
+        return self._settings.kind == "openai" and bool(self._ledger.batches)
 
     @property
     def _ledger(self) -> Ledger:
-        return api.ledger_of(self._settings)
+        return Ledger(self._settings)
 
     def look(self, *, cancels: bool = False) -> None:
         """Fetch and record finished batches, whatever the study's current settings; cancel pending ones first if requested."""
         if not self.are_there:
             return
         if cancels:
-            api.cancel(self._settings, reader=self._reader, settle=self._settle)
-        if any(not batch.is_collected for batch in self._ledger.state.batches):
-            api.fetch(self._settings, self._settle)
+            BatchApi(self._settings, self._settle).cancel(self._reader)
+        if any(not batch.is_collected for batch in self._ledger.batches):
+            BatchApi(self._settings, self._settle).fetch()
         if cancels:
             self._decide(self._own())
             for pending in self._own():
@@ -99,11 +98,9 @@ class Batches:
         self._check(keys_by_batch, planned, refuses=refuses)
         taken = 0
         failed: Counter[str] = Counter()
+        api = BatchApi(self._settings, self._settle)
         for reply in api.collect(
-            self._settings,
-            [request for _, request in requests.values()],
-            stored=lambda: recording.settle(0),
-            settle=self._settle,
+            (request for _, request in requests.values()), stored=lambda: recording.settle(0)
         ):
             session, request = requests[reply.work_key]
             if reply.status in UNFINISHED:
@@ -124,7 +121,7 @@ class Batches:
     def out(self) -> set[str]:
         """Return the work keys of submitted requests that have no answer yet."""
         ledger = self._ledger
-        return {key for batch in ledger.state.batches if not batch.is_collected for key in ledger.keys(batch)}
+        return {key for batch in ledger.batches if not batch.is_collected for key in ledger.keys(batch)}
 
     def leave_out(
         self, plan: Callable[[], Iterable[ModelSession]], surveyed: Survey, recording: Recording
@@ -150,7 +147,7 @@ class Batches:
                     surveyed.out[place] += 1
         own_pending = {key for key in pending if key.partition(":")[0] in theirs}
         if own_pending:
-            names = ", ".join(batch.name for batch in self._ledger.state.open) or "fetched soon"
+            names = ", ".join(batch.name for batch in self._ledger.open) or "fetched soon"
             self._say(
                 f"{self._reader}: {len(own_pending)} requests are out in a batch ({names}) and are not sent again; give "
                 "the same command later, or --batch, to collect them, or --cancel-batches to give them up"
@@ -166,22 +163,21 @@ class Batches:
                 f"{self._settings.use} has no batches",
                 mend="Leave out --batch; it is for models behind OpenAI's Batch API.",
             )
-        state = self._ledger.state
-        if any(not batch.is_collected and batch.reader == self._reader for batch in state.batches):
-            return 0, str(state)
+        ledger = self._ledger
+        if any(not batch.is_collected and batch.reader == self._reader for batch in ledger.batches):
+            return 0, str(ledger)
         chosen = self._affordable(list(requests), budget, limit)
         if chosen:
-            state = api.submit(
-                self._settings,
+            api = BatchApi(self._settings, self._settle, dialect)
+            api.submit(
                 chosen,
-                dialect=dialect,
                 reader=self._reader,
                 run_id=self._run_id,
                 most=self._price.most,
                 begin=self._begin_batch,
-                settle=self._settle,
             )
-        return len(chosen), str(state)
+            ledger = api.ledger
+        return len(chosen), str(ledger)
 
     def _affordable(self, wanted: list[Request], budget: float | None, limit: float | None) -> list[Request]:
         """Return the requests whose most the money covers."""
@@ -205,7 +201,7 @@ class Batches:
         return wanted[:count]
 
     def _own(self) -> list[Batch]:
-        return [batch for batch in self._ledger.state.batches if batch.reader in ("", self._reader)]
+        return [batch for batch in self._ledger.batches if batch.reader in ("", self._reader)]
 
     def _named(self) -> dict[str, list[str]]:
         """Return the work keys of each batch that is pending or has answers that no trial has taken."""
@@ -214,7 +210,7 @@ class Batches:
             batch.token: [str(line.get("custom_id")) for line in ledger.answers(batch)]
             if batch.is_collected
             else ledger.keys(batch)
-            for batch in ledger.state.batches
+            for batch in ledger.batches
         }
 
     def _begin(self, session: ModelSession, recording: Recording) -> tuple[list[Request], int]:
@@ -267,7 +263,7 @@ class Batches:
 
     def _decide(self, batches: Iterable[Batch]) -> None:
         ledger, tokens = self._ledger, {batch.token for batch in batches}
-        for batch in ledger.state.batches:
+        for batch in ledger.batches:
             batch.is_decided = batch.is_decided or batch.token in tokens
         ledger.save()
 

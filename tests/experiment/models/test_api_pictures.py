@@ -93,9 +93,11 @@ def test_pictures_go_in_batches_and_each_answer_finds_its_own(server, tmp_path, 
     settings = api_settings(server, folder=tmp_path, api=api, presentation="image")
     requests = [looking(number, text) for number, text in enumerate(texts)]
     monkeypatch.setattr(batch, "MOST_BYTES", 2 * len(Picture.of(texts[0]).data_url) + 2000)
-    assert [one.requests for one in batch.submit(settings, requests).batches] == [2, 1]
+    api = batch.BatchApi(settings)
+    api.submit(requests)
+    assert [one.requests for one in api.ledger.batches] == [2, 1]
     server.batches.end()
-    replies = {reply.work_key: reply.text for reply in batch.collect(settings, requests)}
+    replies = {reply.work_key: reply.text for reply in api.collect(requests)}
     assert replies == {"k0": "A", "k1": "B", "k2": "A"}
     kept = b"".join(file.read_bytes() for file in (tmp_path / batch.FOLDER).iterdir())
     assert b"base64" not in kept and b"Artist" not in kept
