@@ -440,7 +440,10 @@ def session_told(
         papers_wording(study),
         _session_rules(study),
         {
-            factor: {level: _in_words(given) for level, given in levels.items()}
+            factor: {
+                level: _in_words(given, study.factors.get(factor, {}).get(level))
+                for level, given in levels.items()
+            }
             for factor, levels in _levels_told(study).items()
         },
     )
@@ -454,12 +457,16 @@ def _session_rules(study: Study) -> str:
     return f"The criteria for excluding sessions: {listing(criteria)}." if criteria else ""
 
 
-def _in_words(given: Any) -> str:
+def _in_words(told: Any, given: Any) -> str:
     """Return what a level is, of a scramble what it does to a text; empty if the study says nothing of it."""
+    if told is None:
+        return ""
     try:
-        return "" if given is None else parse_operation(given).in_words
-    except UserError:  # rows of a table, examples, a paper's own scramble
-        return _operation(given)
+        if isinstance(told, LevelSummary):
+            return published_operation(str(given)).in_words if told.startswith("published ") else told
+        return parse_operation(told).in_words
+    except UserError:  # rows of a table, examples
+        return _operation(told)
 
 
 MOST_WORDS = 4

@@ -70,6 +70,14 @@ class PublishedOperation:
     rate: float = 1.0
 
     @property
+    def in_words(self) -> str:
+        """What is done, in the words of a Method section: ``RS as the paper's code makes it, in 50% of the words``."""
+        if self.protocol is None:
+            return "unchanged"
+        rate = "" if self.rate == 1 else f", in {100 * self.rate:.3g}% of the words"
+        return f"{self.protocol.name} as the paper's code makes it{rate}"
+
+    @property
     def label(self) -> str:
         """Name for provenance: ``published RS@0.5``, with a note if some draws are stand-ins."""
         if self.protocol is None:
