@@ -193,12 +193,10 @@ def _execute(study: Path, options: SimpleNamespace) -> None:
 def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
-    from experiment.cli.study_store import store_place
     from experiment.models.api.prices import price_of
     from experiment.models.engines import open_engine
     from experiment.models.journal import calls_of
     from experiment.models.judges.judging import first_judged, judge_again
-    from experiment.models.leases import leased
     from experiment.models.runs import budget_of
     from experiment.models.settings import ModelSettings
     from experiment.scoring.rescoring import require_judge
@@ -214,7 +212,6 @@ def _judge(
     run_id, name = f"judge-{secrets.token_hex(6)}", f"judge {judge}"
     with (
         closing(open_engine(settings)) as engine,
-        leased(store_place(study), study.id, name),
         calls_of(study, store, price, run_id=run_id, reader=name, budget=budget_of(study)) as calls,
     ):
         return judge_again(study, store, engine, judge, settings, reader=reader, calls=calls, run_id=run_id)

@@ -26,6 +26,7 @@ from sqlalchemy import Connection, func, insert, select, update
 
 from experiment.models.costs import FREE, Price, Usage
 from experiment.models.engine import Reply, Request
+from experiment.models.leases import leased
 from experiment.store.database import BUSY_TIMEOUT_S, use_wal
 from experiment.store.erasure import empty_log
 from experiment.store.records import now
@@ -772,9 +773,9 @@ class ModelCalls:
 def calls_of(
     study: Study, store: Store, price: Price, *, run_id: str, reader: str, budget: float | None
 ) -> Iterator[ModelCalls]:
-    """Open the journal for the calls of one model outside a run, such as a judge or a probe."""
-    journal = Journal(study.folder)
-    try:
+    """Open the journal for the calls of one model outside a run, such as a judge or a probe, one command at a time."""
+    address = store.address.render_as_string(hide_password=False)
+    with leased(address, study.id, reader), closing(Journal(study.folder)) as journal:
         with store.read() as connection:
             limits = SpendingLimits(budget).without_spent_elsewhere(connection, study, journal)
         model_calls = ModelCalls(price, limits, JournaledRun.begin(journal, study.id, run_id, reader))
@@ -782,8 +783,6 @@ def calls_of(
             yield model_calls
         finally:
             model_calls.end()
-    finally:
-        journal.close()
 
 
 def _compressed(body: str) -> str | bytes | None:

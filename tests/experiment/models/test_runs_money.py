@@ -13,6 +13,7 @@ from experiment.checking import load_study
 from experiment.models.api.engine import ApiEngine
 from experiment.models.api.retrying import RunStopped, judge_status, words_about_parameters
 from experiment.models.journal import Spending, spending
+from experiment.models.leases import leased
 from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
@@ -53,6 +54,15 @@ def test_a_probe_by_check_is_paid_from_the_same_budget(study, server):
     with_models(study, probed("one", server), budget="5 USD")
     assert invoke("check", study, "--probe").exit_code == 0
     assert money(study).total == pytest.approx(bill(server)) and bill(server) > 0
+
+
+def test_a_server_that_another_command_probes_is_not_asked(study, server):
+    with_models(study, probed("one", server))
+    with leased(study, load_study(study).id, "check one"):
+        second = invoke("check", study, "--probe")
+    assert second.exit_code == 1 and "check one is under way" in second.output
+    assert not server.probes and not server.requests
+    assert invoke("check", study, "--probe").exit_code == 0 and server.probes
 
 
 def test_a_judge_is_paid_with_all_that_finding_out_about_its_server_costs(study, server):
