@@ -52,6 +52,7 @@ from analysis.plan.plans import (
 )
 from analysis.plan.wording import (
     hypotheses,
+    listing,
     plan_in_brief,
     plans_in_words,
     readers_in_words,
@@ -98,6 +99,7 @@ __all__ = [
     "faults_of_families",
     "hypotheses",
     "label_of",
+    "listing",
     "plan_in_brief",
     "plans_in_words",
     "read_bound",

@@ -14,8 +14,7 @@ from itertools import groupby
 from statistics import fmean
 from typing import Any
 
-from analysis.plan import rules_in_words, summary_of
-from analysis.plan.wording import listing
+from analysis.plan import listing, rules_in_words, summary_of
 from experiment.checking.model_capabilities import giving_of, reads_with_encoder
 from experiment.checking.model_requirements import needs_of, refused_answers, replicates_alike
 from experiment.checking.planned import planned_of
