@@ -551,7 +551,7 @@ def test_a_second_server_of_a_study_is_refused_and_told_who_serves_it(make_study
         )
         assert "UTC at http://localhost:8123/small/" in told.output and "stop it first" in told.output
         assert not (study.folder / "study.db").exists(), "the second server touches nothing"
-        run = wrods("run", study.folder, "--model", "baseline:random", "--yes")
+        run = wrods("run", study.folder, "--model", "baseline:random")
         assert run.exit_code == 0, run.output
     with serving(address, study.id, KEY):
         pass
