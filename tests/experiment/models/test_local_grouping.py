@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models.local.plain import batches, plan_groups
-from experiment.models.local.rows import Decoding, MemoryBudget, Row, common_length
+from experiment.models.local.rows import Decoding, MemoryBudget, Row
 
 
 def row(ids, continued=False) -> Row:
@@ -17,23 +17,6 @@ def row(ids, continued=False) -> Row:
 
 ids = st.lists(st.integers(0, 2), min_size=1, max_size=12)
 rows = st.lists(st.builds(row, ids, st.booleans()), max_size=30)
-
-
-@given(ids, ids)
-def test_common_length_is_that_of_the_longest_common_beginning(left, right):
-    length = common_length(np.array(left), np.array(right))
-    assert left[:length] == right[:length]
-    assert length == min(len(left), len(right)) or left[length] != right[length]
-
-
-@given(rows)
-def test_every_row_is_in_one_group_and_starts_with_its_prefix(given_rows):
-    groups = plan_groups(given_rows)
-    assert sorted(place for group in groups for place in group.members) == list(range(len(given_rows)))
-    for group in groups:
-        members = [given_rows[place] for place in group.members]
-        assert len({tuple(one.ids[: group.prefix]) for one in members}) == 1
-        assert all(group.prefix <= one.shareable for one in members)
 
 
 @given(rows)
