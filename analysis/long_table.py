@@ -17,6 +17,7 @@ import pandas as pd
 
 from analysis.frames import TAKEN
 from analysis.plan import IN
+from analysis.preprocessing.exclusions import NO_RESPONSE
 from analysis.report import write_report
 from analysis.report.write import dated_folder
 from analysis.table_io import DICTIONARY, TRIALS
@@ -29,7 +30,6 @@ MOST_LEVELS = 40
 """Levels above which a column is treated as a number or a name, not as a condition."""
 SECONDS_BELOW = 20.0
 """Median in milliseconds below which response times are taken for seconds."""
-NO_RESPONSE = "no response in the table"
 TRUE, FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
 
 
@@ -411,7 +411,8 @@ def _dictionary(
     readers: dict[str, Any] = {"human": human} if len(people) else {}
     for name, rows in trials[trials["reader_kind"] == "model"].groupby("reader", sort=False):
         sessions = int(rows["session_id"].nunique())
-        calls = {"calls": len(rows), "imported_calls": len(rows), "first_call": moment, "last_call": moment}
+        count = int(rows["excluded_reason"].isna().sum())
+        calls = {"calls": count, "imported_calls": count, "first_call": moment, "last_call": moment}
         readers[str(name)] = {"kind": "model", "sessions": sessions, "finished": sessions, **calls}
     try:
         installed = version("wrods")

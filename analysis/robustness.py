@@ -295,6 +295,15 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
             (multiverse[others] == primary[others]).all(axis=1) & (multiverse[choice] != primary[choice])
         ]
         for (contrast, group), rows in varied.groupby(["contrast", "group"], sort=False):
+            if name == SESSIONS:  # another selection of sessions may be one of other readers
+                own = multiverse[
+                    multiverse["is_primary"]
+                    & (multiverse["contrast"] == contrast)
+                    & (multiverse["group"] == group)
+                ]
+                rows = rows[~rows["difference"].isin(own["difference"]) | ~rows["se"].isin(own["se"])]
+                if rows.empty:
+                    continue
             yield (
                 name,
                 (str(contrast), (str(group),)),

@@ -242,8 +242,8 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
         )
     for reader, count in lost.items():
         yield (
-            f"{apa.worded(count, 'trial').capitalize()} of items that {spoken(reader)} did not answer in that condition "
-            f"{'was' if count == 1 else 'were'} left out of the comparison with it."
+            f"The comparison with {spoken(reader)} left out {apa.worded(count, 'trial')} of items that it did not answer in that "
+            "condition."
         )
 
 

@@ -19,7 +19,13 @@ from pyarrow import csv
 from analysis.factorial import cells_shown
 from analysis.names import as_given
 from analysis.plan import compared_together, crossed_name
-from analysis.preprocessing.exclusions import flag_trials, newest_design, same_prompts, time_reasons
+from analysis.preprocessing.exclusions import (
+    NO_RESPONSE,
+    flag_trials,
+    newest_design,
+    same_prompts,
+    time_reasons,
+)
 from analysis.table_io import TableSource, as_frame, batches, column_names, find_tables, read_columns
 from stimuli.errors import UserError, unknown_name
 
@@ -197,7 +203,8 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     trials = _checked(as_frame(columns), dictionary, source.trials)
     kind = trials["reader_kind"]
     trials["reader_group"] = kind.where(kind.isin(["human", "simulated"]), trials["reader"]).astype(object)
-    trials["flagged_reason"] = trials["excluded_reason"].where(trials["excluded_reason"].astype(bool), None)
+    is_flagged = trials["excluded_reason"].astype(bool) & (trials["excluded_reason"] != NO_RESPONSE)
+    trials["flagged_reason"] = trials["excluded_reason"].where(is_flagged, None)
     for measure in ("rt", "reading_time"):
         trials[f"{measure}_excluded"] = time_reasons(trials, dictionary["exclude"], measure)
     items = pd.DataFrame()

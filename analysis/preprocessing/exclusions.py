@@ -427,6 +427,10 @@ def alternatives(
     return rules
 
 
+NO_RESPONSE = "no response in the table"
+"""Why a trial of an imported table is excluded, not its session."""
+
+
 def of_flagged_sessions(
     trials: pd.DataFrame,
     factors: Collection[str],
@@ -439,5 +443,6 @@ def of_flagged_sessions(
     changed = trials.copy()
     flagged = trials["flagged_reason"].where(pd.Series(not back, index=trials.index), None)
     reason = flagged.mask(flagged.isna() & trials["session_id"].isin(set(out)), "left out for comparison")
+    reason = reason.mask(trials["excluded_reason"] == NO_RESPONSE, NO_RESPONSE)
     changed["excluded_reason"] = reason.astype(object)
     return flag_trials(changed, factors, collected)

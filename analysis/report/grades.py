@@ -83,7 +83,7 @@ def support_of(checked: CheckedContrast | None) -> str:
 
 FOUND = {
     WEAKER: "the difference is weaker",
-    REVERSED: "the difference is reversed",
+    REVERSED: "the estimate has the opposite sign",
     APPEARS: "a difference appears",
 }
 

@@ -20,6 +20,7 @@ from analysis.names import MARK
 from analysis.plan import RATING
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
+from analysis.preprocessing.exclusions import of_flagged_sessions
 from analysis.report.content import gather
 from analysis.report.write import claimed_folder, dated_folder
 from analysis.robustness import robustness_matrix
@@ -69,6 +70,9 @@ def test_people_and_models_of_a_table_are_those_of_a_study(rows, tmp_path):
     assert sessions.to_dict() == {"human": 12, "m-1": 1, "m-2": 1}
     assert trials.loc[3, "excluded_reason"] == "no response in the table"
     assert trials["excluded_reason"].count() == 1
+    assert trials["flagged_reason"].count() == 0, "a trial without a response flags no session"
+    back = of_flagged_sessions(trials, tables.factors, tables.dictionary["collected_design_hash"])
+    assert back["excluded_reason"].equals(trials["excluded_reason"])
     used = trials[trials["excluded_reason"].isna()]
     means = used.groupby(["reader_group", "cond"])["correct"].mean()
     human = rows[rows["agent"] == "human"].drop(index=3)

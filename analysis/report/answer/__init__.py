@@ -460,7 +460,11 @@ def _extremes(
     analyses = sum(bool(contrasts) for _, contrasts in tested)
     for analysis, contrasts in tested:
         if contrasts:
-            name = analysis.plan.heading if analyses <= apa.MOST_TESTS_NAMED else analysis.plan.measure.noun
+            name = (
+                (analysis.plan.heading if analysis.plan.planned else analysis.plan.name)
+                if analyses <= apa.MOST_TESTS_NAMED
+                else analysis.plan.measure.noun
+            )
             scale = felt(contrasts[:1], analysis.plan.measure).scale
             by_scale.setdefault((name, scale), []).append((analysis, contrasts))
     for (name, _), entries in by_scale.items():
@@ -495,7 +499,12 @@ def _sample(content: ReportContent) -> dict[str, Any]:
         phrases = [f"{apa.counted(count, 'trial')} ({reason})" for reason, count in most]
         if others := reasons.total() - sum(count for _, count in most):
             phrases.append(f"{apa.counted(others, 'trial')} for other reasons")
-        excluded |= {f"{noun}s": phrases} if phrases else {}
+        people = (
+            f"{noun}s"
+            if kind in PARTICIPANT_KINDS or sum(one == "model" for one in kinds.values()) > 1
+            else noun
+        )
+        excluded |= {people: phrases} if phrases else {}
     failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
     return {
         "kinds": kinds,

@@ -117,7 +117,7 @@ def write(material: Material) -> Chapter | None:
         has_words = any(measure.measure.name.endswith("_changed") for measure in placed)
         passed = {"derived": bool(changes["derived"].any()), "mixed": bool((changes["zone"] == MIXED).any())}
         draft.methods.append(LAYOUT.sentences("methods", **passed, has_words=has_words))
-        draft.sources += ["owen2007", "benjamini1995"]
+        draft.sources += ["owen2007", "benjamini1995", "benjamini2005"]
     else:
         draft.blocks.append(LAYOUT.sentences("few_alike", noun="", fewest=FEWEST_ITEMS))
     draft.add(explained)
