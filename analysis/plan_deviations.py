@@ -10,7 +10,7 @@ from typing import Any
 from analysis import apa
 from analysis.plan import Plan, Remark, StudyPlan, plan_in_brief, remarks_about
 from analysis.planned import planned_analyses
-from analysis.readers import spoken
+from analysis.readers import PARTICIPANT_KINDS, kinds_of, spoken
 from analysis.results import Analysis
 from analysis.tables import Tables
 
@@ -132,7 +132,10 @@ def _of_analysis(analysis: Analysis) -> Iterator[str]:
         return
     missing = [group for group in plan.groups if group not in analysis.groups]
     if missing:
-        verb, pronoun = ("was", "it has") if len(missing) == 1 else ("were", "they have")
+        is_one = (
+            len(missing) == 1 and kinds_of(analysis.rows).get(missing[0], missing[0]) not in PARTICIPANT_KINDS
+        )
+        verb, pronoun = ("was", "it has") if is_one else ("were", "they have")
         of_what = plan.measure.noun if plan.measure.logged else "trials"
         reason = (
             "" if analysis.rows["reader_group"].isin(missing).any() else f", because {pronoun} no {of_what}"

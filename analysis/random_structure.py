@@ -317,6 +317,6 @@ def reduced(
             model_term = replace(term, intercept=term.columns[0], columns=(), state="intercept")
             change(term, [model_term], "variance shared by people and models dropped")
         elif term.may_go and (intercept_is_zero or not converged):
-            change(term, [], f"term dropped (it is for: {term.why}; no such variance was found)")
+            change(term, [], "term without variance dropped" if intercept_is_zero else "term dropped")
     left = [replacement for term in terms for replacement in changed.get(term.group, [term])]
     return left, "; ".join(steps)

@@ -6,6 +6,7 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.mixed import Fit, Note
+from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.layout import SENTENCES
 from analysis.report.terms import UNITS, term_in_words
 from analysis.results import Analysis
@@ -30,6 +31,8 @@ def in_words(note: Note, analysis: Analysis) -> str:
                 f"which says little about the variance of {units}"
             )
         case "few_levels":
+            kinds = set() if "reader_kind" not in analysis.rows else set(analysis.rows["reader_kind"])
+            units = "readers" if group == "participant" and not kinds <= set(PARTICIPANT_KINDS) else units
             return f"With only {values['counted']} {units}, the variation among {units} is estimated very imprecisely"
         case "variance_runs_away":
             sds = [

@@ -453,7 +453,7 @@ def _session_rules(study: Study) -> str:
     plan = study_plan(study)
     rules = (plan.exclude.get("sessions") or {}).items()
     criteria = [f"{plan.signs.get(name, name)} ({bound})" for name, bound in rules]
-    return f"The criteria for excluding sessions: {listing(criteria)}." if criteria else ""
+    return f"Criteria for excluding sessions: {listing(criteria)}." if criteria else ""
 
 
 def _in_words(told: Any, given: Any) -> str:

@@ -71,11 +71,11 @@ class PublishedOperation:
 
     @property
     def in_words(self) -> str:
-        """What is done, in the words of a Method section: ``RS as the paper's code makes it, in 50% of the words``."""
+        """What is done, in the words of a Method section: ``all letters shuffled, in 50% of the words, by the paper's code``."""
         if self.protocol is None:
             return "unchanged"
         rate = "" if self.rate == 1 else f", in {100 * self.rate:.3g}% of the words"
-        return f"{self.protocol.name} as the paper's code makes it{rate}"
+        return f"{parse_operation(self.protocol.kin).in_words}{rate}, by the paper's code"
 
     @property
     def label(self) -> str:

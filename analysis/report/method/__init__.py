@@ -383,6 +383,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
         "has_rating_companion": any(_has_check(analysis) for analysis in estimated if analysis not in shares),
         "has_share_companion": any(map(_has_check, shares)),
+        "checked_by_people": all(len(share.of_model.groups) == 1 for share in shares if _has_check(share)),
         "correct_only": [
             analysis.plan.name for analysis in timed if keeps_right_answers_alone(analysis.plan.exclude)
         ],
