@@ -58,6 +58,7 @@ class Protocol:
     stream: str  # how the published code draws, in words
     in_tenths: bool  # whether it has a rate, in steps of 10 %
     kin: str  # a name of the same operation in the registry of scramble types, for describing what changed
+    does: str  # what the code does, in the words of a Method section; empty if it is what ``kin`` does
     stand_in: bool  # whether draws that cannot be copied are replaced by others of the same making
     faults: tuple[ProtocolFault, ...]  # what a copy reproduces
 
@@ -75,7 +76,9 @@ class PublishedOperation:
         if self.protocol is None:
             return "unchanged"
         rate = "" if self.rate == 1 else f", in {100 * self.rate:.3g}% of the words"
-        return f"{parse_operation(self.protocol.kin).in_words}{rate}, by the paper's code"
+        return (
+            f"{self.protocol.does or parse_operation(self.protocol.kin).in_words}{rate}, by the paper's code"
+        )
 
     @property
     def label(self) -> str:
@@ -118,6 +121,7 @@ def protocols() -> Mapping[str, Protocol]:
                 stream=paper["stream"],
                 in_tenths=entry.get("rates") == "tenths",
                 kin=entry.get("kin", name),
+                does=entry.get("does", "").format(k=k),
                 stand_in=entry.get("stand_in", False),
                 faults=tuple(
                     ProtocolFault(key, _data()["faults"][key]) for key in (*paper["faults"], *entry["faults"])

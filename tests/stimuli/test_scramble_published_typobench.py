@@ -345,3 +345,13 @@ def test_every_readable_name_of_a_published_type_means_its_copy(name):
 def test_a_readable_name_without_options_means_the_papers_type(given, name):
     protocol = published_operation(given).protocol
     assert protocol is not None and protocol.name == name
+
+
+def test_a_copy_is_told_by_what_its_code_does():
+    told = {name: published_operation(name).in_words for name in TYPOBENCH}
+    assert len(set(told.values())) == len(told), (
+        "REO-MID exchanges two letters, REO-INT shuffles all inner ones"
+    )
+    for name in TYPOBENCH:
+        if "masked" in {fault.key for fault in protocols()[name].faults}:
+            assert parse_operation(name).in_words not in told[name], "an underscore takes the letter's place"
