@@ -181,7 +181,12 @@ def test_no_platform_id_and_no_code_is_exported_and_pilots_and_kinds_can_be_left
 ):
     def exported(folder: Path, choice: ExportChoice) -> bytes:
         export_study(study, store, folder, form, choice=choice)
-        return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        return b"".join(
+            # compression may break a word in two
+            pd.read_parquet(path).to_csv().encode() if path.suffix == ".parquet" else path.read_bytes()
+            for path in files
+        )
 
     every = exported(tmp_path / "all", ExportChoice())
     people = exported(tmp_path / "people", ExportChoice(pilots=False, kinds=frozenset({"human"})))
