@@ -189,13 +189,14 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     """Return the audit of items with the study's settings (``materials.audit``)."""
     settings = study.get("materials", "audit", default={})
     items = _apart(study, made.items)
+    lists = _together(study, items)
     return audit_items(
         items,
         language=made.language or study.language,
         tokenizer=tokenizer,
         shortcut=settings.get("shortcut", True),
         seed=study.seed,
-        lists=_together(study, items),
+        lists=lists and {item_id: f"{condition} in list 1" for item_id, condition in lists.items()},
         every_line=study.get("design", "lists") == "one",
         by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
     )
@@ -217,11 +218,8 @@ def _made_to_differ(study: Study, items: Sequence[Item]) -> set[str]:
     return {name for item in items for name in item.covariates}
 
 
-IN_LIST_1 = " in list 1"
-
-
 def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
-    """Return, for each item, the group of items that lists show together in one condition, by list 1."""
+    """Return the condition of each item in list 1: lists show its items together, in whichever condition."""
     if study.get("design", "lists") == "one" or conditions(items) == 1:
         return None
     lines: dict[str, list[Item]] = {}
@@ -236,7 +234,6 @@ def _together(study: Study, items: Sequence[Item]) -> dict[str, str] | None:
     }
     return {
         item.item_id: ", ".join(level for factor, level in item.condition.items() if factor in varied)
-        + IN_LIST_1
         for item in items_of_list(study, items, 1)
         if item.role == "test"
     }
@@ -268,7 +265,7 @@ def _uneven_answers(study: Study, items: Sequence[Item]) -> Iterator[str]:
             most, least = max(shares, key=shares.__getitem__), min(shares, key=shares.__getitem__)
             if shares[most] - shares[least] >= UNEVEN:
                 often, rarely = (
-                    f"{by_condition[condition][answer]} of {totals[condition]} items in {condition.removesuffix(IN_LIST_1)}"
+                    f"{by_condition[condition][answer]} of {totals[condition]} items in {condition}"
                     for condition in (most, least)
                 )
                 yield (

@@ -72,7 +72,7 @@ class PublishedOperation:
 
     @property
     def in_words(self) -> str:
-        """What is done, in the words of a Method section: ``all letters shuffled, in 50% of the words, by the paper's code``."""
+        """The operation in the words of a Method section: ``all letters shuffled, in 50% of the words, by the paper's code``."""
         if self.protocol is None:
             return "unchanged"
         rate = "" if self.rate == 1 else f", in {100 * self.rate:.3g}% of the words"

@@ -499,12 +499,12 @@ def _sample(content: ReportContent) -> dict[str, Any]:
         phrases = [f"{apa.counted(count, 'trial')} ({reason})" for reason, count in most]
         if others := reasons.total() - sum(count for _, count in most):
             phrases.append(f"{apa.counted(others, 'trial')} for other reasons")
-        people = (
+        whose = (
             f"{noun}s"
             if kind in PARTICIPANT_KINDS or sum(one == "model" for one in kinds.values()) > 1
             else noun
         )
-        excluded |= {people: phrases} if phrases else {}
+        excluded |= {whose: phrases} if phrases else {}
     failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
     return {
         "kinds": kinds,
