@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from experiment.study import Study
+from experiment.trials import choice_settings
 from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.seeds import generator
@@ -46,7 +47,7 @@ def count_label_maps(study: Study) -> int:
     balanced.
     """
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
-    choosing = [step.get("choose", {}) for block in blocks for step in block["trial"]]
+    choosing = [choice_settings(step) for block in blocks for step in block["trial"]]
     return math.lcm(
         *(balanced_rows(len(step["keys"])) for step in choosing if step.get("labels") == "balanced")
     )

@@ -30,6 +30,7 @@ from experiment.study.faults import Faults, factor_settings
 from experiment.study.keys import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
 from experiment.study.study import ITEMS
+from experiment.trials import choice_settings
 from stimuli.audit.audit import Audit, audit_items
 from stimuli.audit.page import write_audit
 from stimuli.covariates import unavailable
@@ -368,8 +369,8 @@ def _keys_elsewhere(study: Study) -> list[str]:
     warnings: list[str] = []
     for i, screen in enumerate(study.get("procedure")):
         for j, step in enumerate(screen.get("block", {}).get("trial", ())):
-            keys = step.get("choose", {}).get("keys", ())
-            path = ("procedure", i, "block", "trial", j, "choose", "keys")
+            keys = choice_settings(step).get("keys", ())
+            path = ("procedure", i, "block", "trial", j, *step, "keys")
             for key in keys.values() if isinstance(keys, dict) else keys:
                 if (remark := key_remark(key)) is not None:
                     warnings.append(

@@ -18,6 +18,7 @@ from experiment.building.material_context import (
 from experiment.lists import blocks_of
 from experiment.procedure import accepted
 from experiment.study import Study
+from experiment.trials import CHOSEN
 from stimuli.audit.findings import counted
 from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import recovery_sentences
@@ -105,7 +106,7 @@ def items_from_corpus(study: Study) -> Made:
             f"{study.place('materials', 'task')}: task {name} is not answered with the intact text, which `recover` asks for",
             mend="End the trial with `answer` (free words, numbers, programs) or, where items have options, `choose`.",
         )
-    if "choose" in answering and any(item.choices is None for item in made.items):
+    if answering & set(CHOSEN) and any(item.choices is None for item in made.items):
         raise UserError(
             f"{study.place('materials', 'task')}: task {name} has items without options to choose from",
             mend="End the trial with `answer`.",

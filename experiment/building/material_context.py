@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -72,9 +72,9 @@ def answering_steps(study: Study, set_name: str | None = None) -> list[tuple[str
     return [next(iter(block["trial"][-1].items())) for block in chosen]
 
 
-def step_of_kind(study: Study, kind: str) -> dict[str, Any] | None:
-    """Return the settings of the first block's answering step of a kind; None without one."""
-    return next((settings for step, settings in answering_steps(study) if step == kind), None)
+def step_of_type(study: Study, types: Collection[str]) -> dict[str, Any] | None:
+    """Return the settings of the first block's answering step of one of some types; None without one."""
+    return next((settings for kind, settings in answering_steps(study) if kind in types), None)
 
 
 def shown_fields(study: Study, set_name: str | None = None) -> list[str]:

@@ -22,11 +22,11 @@ from experiment.building.material_context import (
     path_of,
     require_readable,
     shown_fields,
-    step_of_kind,
+    step_of_type,
     targets_of,
 )
 from experiment.study import Study
-from experiment.trials import TYPED
+from experiment.trials import CHOSEN, TYPED
 from stimuli.corpora import Record
 from stimuli.corpora.tables import CorpusTable, is_plain_text, read_table, unread_columns
 from stimuli.covariates import unavailable
@@ -196,7 +196,7 @@ def items_from_lexical_decision(study: Study) -> Made:
 
 def _labelled(study: Study, item: Item) -> Item:
     """Return an item with the study's labels for the two answers."""
-    keys = (step_of_kind(study, "choose") or {}).get("keys")
+    keys = (step_of_type(study, CHOSEN) or {}).get("keys")
     if not isinstance(keys, dict):
         return item
     names: dict[str, str] = study.get("materials", "lexical_decision", "labels", default={})
@@ -366,9 +366,8 @@ def sentences(
     level_column: str | None = None,
 ) -> TaskItems:
     """Return sentence items of rows in every condition, or of each practice row in its own condition."""
-    choosing = step_of_kind(study, "choose")
-    typed = (step_of_kind(study, kind) for kind in TYPED if kind != "recover")
-    answering = next((step for step in typed if step is not None), None)
+    choosing = step_of_type(study, CHOSEN)
+    answering = step_of_type(study, set(TYPED) - {"recover"})
     has_answers = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
     first_only = design.role == "practice" and level_column is None and design.factor is not None
@@ -385,7 +384,7 @@ def sentences(
     if answering is not None:
         items = tuple(map(_accepting, items))
         require_readable(study, items)
-    elif choosing is None and step_of_kind(study, "recover") is not None:
+    elif choosing is None and step_of_type(study, ["recover"]) is not None:
         items = tuple(replace(item, answer=item.intact["sentence"]) for item in items)
     return replace(made, items=items)
 
@@ -402,7 +401,7 @@ def _words(study: Study, rows: Rows, design: ItemDesign) -> TaskItems:
     foils = {str(row["word"]): str(row["foil"]) for row in rows if row.get("foil")}
     words = [str(row["word"]) for row in rows]
     made = word_items(words, design, foils=foils or frequent_words(study.language))
-    if step_of_kind(study, "choose"):
+    if step_of_type(study, CHOSEN):
         return made
     return replace(made, items=tuple(replace(item, choices=None) for item in made.items))
 

@@ -15,6 +15,7 @@ from experiment.models.prompts import Prompter, read_step
 from experiment.models.settings import ModelSettings
 from experiment.procedure import trials_of
 from experiment.study import Study
+from experiment.trials import CHOSEN, TYPED
 from stimuli.errors import UserError
 
 SHORT_LABEL = 4
@@ -39,7 +40,7 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
     is_forced = manner.context == "teacher_forced"
     if is_forced:
         requirements.append(ModelRequirement("likelihoods", "the log-probability of what people answered"))
-    elif any(trial["trial_type"] == "choose" for trial in trials):
+    elif any(trial["trial_type"] in CHOSEN for trial in trials):
         requirements.append(ModelRequirement("choices", "choices among labels"))
     if labels:
         if not is_forced:
@@ -61,7 +62,7 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
             )
     if manner.reads and any(read_step(trial) for trial in trials):
         requirements.append(ModelRequirement("surprisal", "surprisal of the words that are read"))
-    if is_forced and any(trial["trial_type"] in ("recover", "answer") for trial in trials):
+    if is_forced and any(trial["trial_type"] in TYPED for trial in trials):
         requirements.append(ModelRequirement("long_labels", "the log-probability of what people typed"))
     if manner.presentation != "image" and (states := state_positions(study)):
         requirements.append(ModelRequirement("states", f"hidden states ({', '.join(states)})"))
@@ -81,7 +82,7 @@ def _scored(prompter: Prompter, trials: Sequence[Mapping[str, Any]]) -> list[str
     """Return the labels whose probability is needed; none if reasoning comes first or a paper requested text."""
     labels: dict[str, None] = {}
     for trial in trials:
-        if trial["trial_type"] == "choose":
+        if trial["trial_type"] in CHOSEN:
             labels |= dict.fromkeys(prompter.turn(trial, with_words=False).labels or ())
     return list(labels)
 

@@ -15,6 +15,7 @@ from experiment.models.settings import ModelSettings
 from experiment.procedure import trials_of
 from experiment.study import Study
 from experiment.study.plans import planned_analyses
+from experiment.trials import CHOSEN, UNANSWERED
 
 INSTEAD = {
     "rt": " (a model's latency_ms is a measure only with `wrods run --timing`)",
@@ -77,7 +78,7 @@ def _lack(
     need = NEEDED.get(measure.name)
     if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
         return "its trials have no `read` step, and only texts of such steps have a surprisal"
-    if measure.name == "margin" and not any(trial["trial_type"] == "choose" for trial in trials):
+    if measure.name == "margin" and not any(trial["trial_type"] in CHOSEN for trial in trials):
         return "its trials offer no labels to choose among"
     if need is not None and need in giving.lacks:
         return LACKS[need]
@@ -86,7 +87,9 @@ def _lack(
     if read_prompting_settings(study, settings).context == "teacher_forced":
         return "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong"
     if not any(
-        trial["answer"] is not None or trial["accepted"] for trial in trials if trial["trial_type"] != "read"
+        trial["answer"] is not None or trial["accepted"]
+        for trial in trials
+        if trial["trial_type"] not in UNANSWERED
     ):
         return "the correct answers are not defined"
     return None
@@ -95,7 +98,7 @@ def _lack(
 def _proviso(measure: Measure, trials: Sequence[Mapping[str, Any]], giving: KnownCapabilities) -> str | None:
     if measure.name == "latency_ms":
         return "it has latencies only in sessions run with `wrods run --timing`"
-    if measure.name == "completion_tokens" and any(trial["trial_type"] == "choose" for trial in trials):
+    if measure.name == "completion_tokens" and any(trial["trial_type"] in CHOSEN for trial in trials):
         return "a choice that is scored by its labels generates nothing and has no tokens"
     if measure.name in NEEDED and giving.known_from is None:
         return f"whether it gives {measure.name} is unknown until it is probed or downloaded"

@@ -16,6 +16,7 @@ from experiment.models.settings import ModelSettings
 from experiment.study import Study, read_study
 from experiment.study.faults import Faults
 from experiment.study.semantic_checks import kind_of_material
+from experiment.trials import CHOSEN
 from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name
 from stimuli.papers import material_keywords, papers
@@ -40,7 +41,7 @@ def papers_prompt(study: Study) -> str | None:
         next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
     }
     if kind in material_keywords():
-        is_choice = answering == {"choose"}
+        is_choice = bool(answering) and answering <= set(CHOSEN)
         return name_of(
             PromptedTask(kind, (), has_options=is_choice, has_exemplars=False, is_choice=is_choice)
         )
@@ -78,7 +79,7 @@ def _answers_with_options(study: Study) -> bool:
         for screen in study.get("procedure")
         if "block" in screen
     ]
-    return all(kind == "choose" or settings.get("read_as") == "option" for kind, settings in steps)
+    return all(kind in CHOSEN or settings.get("read_as") == "option" for kind, settings in steps)
 
 
 def load_study(path: Path | str, faults: Faults | None = None) -> Study:

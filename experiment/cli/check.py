@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiment.cli.terminal import print_error, print_json
+from experiment.trials import choice_settings
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -462,4 +463,4 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
 def _has_options(study: Study) -> bool:
     """Return whether the trials of any block end with a choice."""
     blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
-    return any("choose" in block["trial"][-1] for block in blocks)
+    return any(choice_settings(block["trial"][-1]) for block in blocks)

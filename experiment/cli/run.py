@@ -17,6 +17,7 @@ import click
 
 from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
 from experiment.cli.terminal import print_error, print_json, tell_report
+from experiment.trials import CHOSEN
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
     from experiment.models.runs import settings_of
     from experiment.scoring.rescoring import StoredResponse
 
-    trial = next((trial for trial in session.trials if trial["steps"][-1]["step"] == "choose"), None)
+    trial = next((trial for trial in session.trials if trial["steps"][-1]["step"] in CHOSEN), None)
     if judge is None or str(judge) not in study.models or trial is None:
         return []
     settings = replace(settings_of(study, study.models[str(judge)]), sends=False)

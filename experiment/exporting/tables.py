@@ -34,7 +34,7 @@ from experiment.store.erasure import undecided
 from experiment.store.queries import Marked, exclusions
 from experiment.store.tables import TRIAL_KEY, calls, ratings, sessions, trials
 from experiment.study import Study
-from experiment.trials import TYPES, trial_type
+from experiment.trials import TYPES, UNANSWERED, trial_type
 from stimuli.item import Item
 from stimuli.papers import papers
 
@@ -148,7 +148,7 @@ def _flat(
     label_map = session["label_map"] or {}
     labels = trial["label_logprobs"]
     # a text that is only read, or a participant's answer whose likelihood was requested, is not an answer that can be correct
-    is_answer = trial["trial_type"] != "read" and session["context"] != "teacher_forced"
+    is_answer = trial["trial_type"] not in UNANSWERED and session["context"] != "teacher_forced"
     return {
         **trial,
         "response_status": trial["response_status"] if is_answer else None,

@@ -45,7 +45,7 @@ from experiment.store.erasure import (
 )
 from experiment.store.queries import SUSPECT
 from experiment.store.tables import sessions
-from experiment.trials import recorded_fields
+from experiment.trials import UNANSWERED, recorded_fields
 from stimuli.errors import UserError
 
 TOLERANCE_MS = 1.0
@@ -292,7 +292,7 @@ def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[di
     """Return region rows: the words of the plan with the times that the browser measured."""
     if not given:
         return []
-    read = next((step for step in planned["steps"] if step["step"] == "read"), planned["steps"][-1])
+    read = next((step for step in planned["steps"] if step["step"] in UNANSWERED), planned["steps"][-1])
     shown = (read["text"] or "").split()
     field = next((name for name, text in planned["shown"].items() if text == read["text"]), None)
     intact = str(planned.get("intact", {}).get(field, "")).split()

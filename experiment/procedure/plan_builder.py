@@ -22,7 +22,7 @@ from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
 from experiment.study.durations import milliseconds
 from experiment.study.texts import StudyText
-from experiment.trials import TYPED
+from experiment.trials import CHOSEN, TYPED, UNANSWERED, choice_settings
 from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed
 
@@ -238,10 +238,10 @@ class PlanBuilder:
 
     def _labels_of_checks(self, step: Mapping[str, Any], sequence: Sequence[Item]) -> list[str]:
         """Return the possible answers of a check: the block's labels, or the letters of the items' options."""
-        keys = step.get("choose", {}).get("keys")
+        keys = choice_settings(step).get("keys")
         if keys is None or isinstance(keys, dict):
             return list(keys or ())
-        if step["choose"].get("answer_by", "letter") == "text" and sequence and sequence[0].choices:
+        if choice_settings(step).get("answer_by", "letter") == "text" and sequence and sequence[0].choices:
             return list(sequence[0].choices)
         return list(string.ascii_uppercase[: len(keys)])
 
@@ -289,7 +289,7 @@ class PlanBuilder:
             for step in settings["trial"]
         ]
         # a text that a condition withholds leaves no screen to read
-        steps = [step for step in unfolded if step["step"] != "read" or step["text"]]
+        steps = [step for step in unfolded if step["step"] not in UNANSWERED or step["text"]]
         return self._row(item, block, settings, steps, exemplars=self._exemplars(item, settings), order=order)
 
     def _row(
@@ -359,7 +359,7 @@ class PlanBuilder:
     def _choice_order(self, item: Item, settings: Mapping[str, Any]) -> list[int]:
         order = list(range(len(item.choices or ())))
         for step in settings["trial"]:
-            if step.get("choose", {}).get("choice_order") == "random":
+            if choice_settings(step).get("choice_order") == "random":
                 generator(
                     self.study.seed, "choice_order", item.item_id, self.list_id, self.session_key
                 ).shuffle(order)
@@ -371,7 +371,7 @@ def _label_map(blocks: Sequence[Mapping[str, Any]], label_map: int) -> dict[str,
     shown: dict[str, str] = {}
     for block in blocks:
         for step in block["trial"]:
-            settings = step.get("choose", {})
+            settings = choice_settings(step)
             keys = settings.get("keys")
             if isinstance(keys, dict):
                 shown |= labels_of_classes(
@@ -432,7 +432,7 @@ def make_checks(
             condition={},
             shown={CHECK_FIELD: text},
             intact={},
-            choices=tuple(labels) if kind == "choose" else None,
+            choices=tuple(labels) if kind in CHOSEN else None,
             answer=word,
             provenance=provenance,
         )
@@ -447,7 +447,7 @@ def check_step(
     (kind, settings), *_ = step.items()
     check_settings = (
         {"show": CHECK_FIELD, "keys": settings["keys"], "answer_by": "text"}
-        if kind == "choose"
+        if kind in CHOSEN
         else {"show": CHECK_FIELD}
     )
     names = SessionLabels({label: label for label in labels})

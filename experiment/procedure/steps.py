@@ -10,7 +10,7 @@ from typing import Any
 from experiment.parsing.free_answers import decimal_mark
 from experiment.procedure.lines import LINE_LENGTH, break_lines
 from experiment.study.durations import milliseconds
-from experiment.trials import trial_type
+from experiment.trials import CHOSEN, trial_type
 from stimuli.errors import UserError
 from stimuli.item import Item
 
@@ -39,7 +39,7 @@ def make_step(
     """Return a step of a trial: the entries that its declaration takes from settings, then those computed here."""
     text = shown_text(settings["show"], item) if "show" in settings else None
     made: dict[str, Any] = {}
-    if kind == "choose":
+    if kind in CHOSEN:
         made = _choices(settings, item, order, labels)
     elif kind == "answer":
         options = _lettered(item, order) if settings.get("read_as") == "option" else None

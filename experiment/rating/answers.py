@@ -17,6 +17,7 @@ from experiment.store.queries import BESIDE, excluded_sessions
 from experiment.store.tables import ratings, scores, sessions, trials
 from experiment.study import Study
 from experiment.study.texts import StudyText, read_text
+from experiment.trials import TYPED
 from stimuli.seeds import stable_seed
 
 
@@ -164,7 +165,7 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeA
             sessions.c.reader_kind.in_((*READERS, REHEARSING)),
             sessions.c.is_pilot.is_(False),
             sessions.c.session_id.not_in(excluded_sessions()),
-            trials.c.trial_type == "answer",
+            trials.c.trial_type.in_(TYPED),
             trials.c.is_practice.is_(False),
             trials.c.is_attention_check.is_(False),
             scores.c.score_id.in_(newest),

@@ -23,6 +23,7 @@ from experiment.store.queries import BESIDE
 from experiment.store.tables import calls, scores, sessions
 from experiment.study import Study
 from experiment.study.semantic_checks import kind_of_material, published_materials
+from experiment.trials import UNANSWERED
 from stimuli.errors import UserError, unknown_name
 
 RATED, EXECUTED = "rated", "executed"
@@ -124,7 +125,7 @@ def responses(study: Study, connection: Connection, *, reader: str | None = None
         statuses = _reply_statuses(connection, session_id) if is_model else {}
         for row in list(queries.trials_of_session(connection, session_id)):
             trial = planned.get(row["trial_index"])
-            if trial is None or trial["trial_type"] == "read":
+            if trial is None or trial["trial_type"] in UNANSWERED:
                 continue
             yield StoredResponse(
                 session["reader"],

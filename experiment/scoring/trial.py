@@ -16,7 +16,7 @@ from experiment.parsing.labels import ends_open, is_whole
 from experiment.parsing.replies import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
 from experiment.scoring.published import published_score
 from experiment.scoring.scores import VERSION, Score, recovery, same_words
-from experiment.trials import trial_type
+from experiment.trials import CHOSEN, trial_type
 
 __all__ = [
     "LOG_LIKELIHOOD",
@@ -120,7 +120,7 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
     answer's label is not among them, the status is ``unparsed``.
     """
     step = trial["steps"][-1]
-    response = step["responses"][step["labels"].index(answer)] if step["step"] == "choose" else answer
+    response = step["responses"][step["labels"].index(answer)] if step["step"] in CHOSEN else answer
     logprob = (logprobs or {}).get(answer)
     return Score(
         response, "unparsed" if logprob is None else "valid", None, logprob, f"{LOG_LIKELIHOOD}-{VERSION}"

@@ -21,7 +21,7 @@ from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
 from experiment.store import Store, queries
 from experiment.study import Study
-from experiment.trials import FRAME_MS, LASTING, TYPED, frames_of, presented_ms
+from experiment.trials import FRAME_MS, LASTING, TYPED, UNANSWERED, frames_of, presented_ms
 from stimuli.errors import UserError
 from stimuli.item import ChangeRecord, Item
 from stimuli.seeds import generator
@@ -243,7 +243,7 @@ class SimulatedReader:
             "attempt": 1,
             "response_raw": None if late else response,
             "timed_out": late,
-            "rt": None if late or answering["step"] == "read" else spent,
+            "rt": None if late or answering["step"] in UNANSWERED else spent,
             "reading_time": times["read"][1] if "read" in times else None,
             "onset_ts": started,
             "paint_ts": None,
@@ -275,7 +275,7 @@ class SimulatedReader:
         """Return the time of a step and, for a moving window, those of its words."""
         if step["step"] in LASTING:
             return presented_ms(step), []
-        if step["step"] == "read" and step["as"] == "moving_window":
+        if step.get("as") == "moving_window":
             regions = self._words(step, trial, onset)
             return sum(region["rt"] for region in regions), regions
         given = self.truth.time
@@ -354,7 +354,7 @@ class SimulatedReader:
         lapse: Random | None,
         below: Callable[[int], int],
     ) -> str | None:
-        if step["step"] == "read":
+        if step["step"] in UNANSWERED:
             return None
         if step["step"] in TYPED:
             answer = trial["answer"] if trial["answer"] is not None else "no idea"

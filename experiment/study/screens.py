@@ -10,7 +10,7 @@ from experiment.study.durations import milliseconds
 from experiment.study.faults import Faults, factor_settings
 from experiment.study.keys import key_name
 from experiment.study.yaml_source import KeyPath
-from experiment.trials import ANSWERED, LASTING
+from experiment.trials import ANSWERED, LASTING, UNANSWERED, choice_settings
 from stimuli.errors import UserError
 from stimuli.papers import papers
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ASKED = ("questions", "practice", "block")
 ONCE = ("consent", "full_screen", "screen_size", "debrief")
+_ENDINGS = f"{', '.join(ANSWERED[:-1])} or {ANSWERED[-1]}"
 
 
 def check_procedure(study: Study, faults: Faults) -> None:
@@ -79,10 +80,9 @@ def _check_steps(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     steps = study.get(*path)
     kinds = [next(iter(step)) for step in steps]
-    if any(kind in ANSWERED for kind in kinds[:-1]) or (kinds[-1] == "read" and len(kinds) > 1):
-        named = f"{', '.join(ANSWERED[:-1])} or {ANSWERED[-1]}"
+    if any(kind in ANSWERED for kind in kinds[:-1]) or (kinds[-1] in UNANSWERED and len(kinds) > 1):
         raise UserError(
-            f"{study.place(*path)} has the steps {', '.join(kinds)}; one trial ends in at most one {named}"
+            f"{study.place(*path)} has the steps {', '.join(kinds)}; one trial ends in at most one {_ENDINGS}"
         )
     if kinds[-1] in LASTING:
         raise UserError(
@@ -99,8 +99,9 @@ def _check_steps(study: Study, block: int) -> None:
 
 def _check_keys(study: Study, block: int, faults: Faults) -> None:
     path = ("procedure", block, "block", "trial")
-    for i, _ in enumerate(study.get(*path)):
-        faults.check(_check_keys_apart, study, (*path, i, "choose", "keys"))
+    for i, step in enumerate(study.get(*path)):
+        if choice_settings(step):
+            faults.check(_check_keys_apart, study, (*path, i, *step, "keys"))
 
 
 def _check_keys_apart(study: Study, path: KeyPath) -> None:
@@ -145,10 +146,10 @@ def _check_feedback(study: Study, block: int) -> None:
             mend="Say which: feedback: late, accuracy or accuracy_and_late.",
         )
     (kind, step), *_ = settings["trial"][-1].items()
-    if feedback.startswith("accuracy") and kind == "read":
+    if feedback.startswith("accuracy") and kind in UNANSWERED:
         raise UserError(
             f"{place} is {feedback!r}, and the block's trials ask nothing",
-            mend="Let the trial end with choose, recover or answer.",
+            mend=f"Let the trial end with {_ENDINGS}.",
         )
     if feedback.endswith("late") and "time_limit" not in step:
         raise UserError(
@@ -161,7 +162,7 @@ def _check_alike(study: Study, blocks: list[int]) -> None:
     """Raise an error unless equal labels mean the same in all blocks, and each set is in only one block."""
     meaning_of_label: dict[str, tuple[list[str], str]] = {}
     for i in blocks:
-        choosing = study.get("procedure", i, "block", "trial")[-1].get("choose", {})
+        choosing = choice_settings(study.get("procedure", i, "block", "trial")[-1])
         keys = choosing.get("keys")
         if not isinstance(keys, dict):
             continue

@@ -43,6 +43,7 @@ from experiment.session_minutes import Duration, length_in_words, minutes_in_wor
 from experiment.study import Study
 from experiment.study.factors import operation_families
 from experiment.study.plans import study_plan
+from experiment.trials import CHOSEN, UNANSWERED
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -327,7 +328,7 @@ def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> 
     kind = settings["use"].split(":")[0]
     if tells_of_prompts(kind, settings) or not any(read_step(trial) for trial in trials):
         return ""
-    only = any(trial["trial_type"] == "read" and not trial["is_practice"] for trial in trials)
+    only = any(trial["trial_type"] in UNANSWERED and not trial["is_practice"] for trial in trials)
     more = " It skips trials in which a text is only read." if only else ""
     if kind == "baseline":
         return f" It has no surprisal of the texts that are read.{more}"
@@ -379,7 +380,7 @@ def _of_plan(
     calls = answered = 0
     read = 0.0
     for number, place in enumerate(script.places):
-        if place.trial["trial_type"] != "choose" or place.trial["is_practice"]:
+        if place.trial["trial_type"] not in CHOSEN or place.trial["is_practice"]:
             continue
         answering = place.trial["steps"][-1]
         name = judge_of(place.trial) if "prompts" in study.published else None

@@ -231,5 +231,15 @@ TYPES = _declared_names()
 ANSWERED = tuple(name for name in TYPES if trial_type(name).response is not None)
 """Types of steps that take an answer."""
 TYPED = tuple(name for name in TYPES if trial_type(name).response == "typed")
+CHOSEN = tuple(name for name in TYPES if trial_type(name).response == "choice")
+"""Types of steps that are answered with one of their labels."""
 LASTING = tuple(name for name in TYPES if trial_type(name).lasts)
 """Types of steps that end after a set time; another step follows."""
+UNANSWERED = tuple(name for name in TYPES if name not in (*ANSWERED, *LASTING))
+"""Types of steps that show a text until the reader goes on."""
+
+
+def choice_settings(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of a study's step that is answered with a label; empty for any other step."""
+    ((kind, settings),) = step.items()
+    return settings if kind in CHOSEN else {}

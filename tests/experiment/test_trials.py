@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -61,11 +67,15 @@ def test_what_is_made_from_the_declarations_is_up_to_date(place, made):
         ({"parameters": {"labels": {"type": "choice", "prose": "which"}}}, "parameters.labels"),
         ({"plan": {"text": {"type": "poem", "prose": "lines"}}}, "plan.text.type"),
         ({"fields": {"rt": {"type": "boolean"}}}, "fields.rt"),
+        ({"plan": {}}, "plan"),
     ],
 )
 def test_a_broken_declaration_is_refused_with_its_place(change, place):
+    given = declaration("choose")
+    for key, value in change.items():
+        given[key] = given[key] | value if isinstance(value, dict) and value else value
     with pytest.raises(ValueError, match=f"^choose.json: {place}: "):
-        check_declaration("choose", declaration("choose") | change)
+        check_declaration("choose", given)
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -202,3 +212,40 @@ def test_two_answers_with_one_key_are_refused(make_study, keys):
 def test_a_sign_that_other_keyboards_write_otherwise_is_remarked(make_study):
     made = make_items(make_study(("keys: [f, j]", "keys: [';', j]")))
     assert any("line 15" in remark and "';'" in remark and "Shift" in remark for remark in made.remarks)
+
+
+STUDY_OF_TYPE = """
+import sys
+from experiment.cli import main
+for words in (["new"], ["check"], ["build"], ["simulate", "--readers", "2"], ["run"], ["export", "--out", "data"]):
+    sys.argv = ["wrods", words[0], "study", *words[1:]]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, words
+    text = open("study/study.yaml").read()
+    open("study/study.yaml", "w").write(text.replace("- choose:", "- pick:"))
+"""
+
+
+def test_a_second_type_of_choice_needs_nothing_but_its_declaration_and_its_screen(tmp_path):
+    shutil.copytree(
+        DECLARATIONS.parent, tmp_path / "experiment", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    declared = declaration("choose") | {"type": "pick"}
+    (tmp_path / "experiment/trials/pick.json").write_text(json.dumps(declared), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-c", STUDY_OF_TYPE],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    with (tmp_path / "data/trials.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    asked = Counter((row["reader_kind"], row["trial_type"], row["response_status"]) for row in rows)
+    assert asked == {("simulated", "pick", "valid"): 20, ("baseline", "pick", "valid"): 16}
+    assert all(row["label_map"] == "Yes=Yes,No=No" for row in rows)
+    assert all((row["correct"] == "TRUE") == (row["response"] == row["answer"]) for row in rows)

@@ -26,6 +26,7 @@ from experiment.models.imports.writing import (
 )
 from experiment.store import Store
 from experiment.study import Study
+from experiment.trials import choice_settings
 from stimuli.errors import UserError
 from stimuli.item import Item
 
@@ -251,7 +252,7 @@ def _labels(study: Study, set_name: str) -> tuple[str, ...] | None:
     """Return the labels of a set's trials; None if they come with the item or nothing is chosen."""
     blocks = [screen["block"] for screen in study.get("procedure") if "block" in screen]
     showing = blocks_showing(study, set_name)
-    keys = blocks[showing[0]]["trial"][-1].get("choose", {}).get("keys") if showing else None
+    keys = choice_settings(blocks[showing[0]]["trial"][-1]).get("keys") if showing else None
     return tuple(map(str, keys)) if isinstance(keys, dict) else None
 
 

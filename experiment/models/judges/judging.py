@@ -29,6 +29,7 @@ from experiment.scoring.rescoring import (
 from experiment.scoring.trial import Score
 from experiment.store import Store, queries, records
 from experiment.study import Study
+from experiment.trials import CHOSEN
 from stimuli.seeds import stable_seed
 
 JUDGE = "judge"
@@ -160,7 +161,7 @@ def _waiting(
         if (
             response.reader_kind not in MODEL_KINDS
             or response.reader == judge
-            or response.trial["trial_type"] != "choose"
+            or response.trial["trial_type"] not in CHOSEN
         ):
             continue
         if wanted is not None and response.reader not in wanted:

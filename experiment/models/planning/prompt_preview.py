@@ -18,6 +18,7 @@ from experiment.models.prompts import changed_field
 from experiment.models.settings import ModelSettings
 from experiment.procedure import PlannedTrial
 from experiment.study import Study
+from experiment.trials import UNANSWERED
 
 CHARACTERS_PER_TOKEN = 4
 STAND_IN = "…"
@@ -220,7 +221,7 @@ def kinds_of(plan: Iterable[ModelSession], *, most: int = MOST_SHOWN) -> Kinds:
 def _cells(session: ModelSession) -> Counter[PromptKind]:
     cells: Counter[PromptKind] = Counter()
     for trial in session.trials:
-        purpose = "read" if trial["trial_type"] == "read" else "answer"
+        purpose = "read" if trial["trial_type"] in UNANSWERED else "answer"
         cells[cell_of(trial, purpose)] += 1
         if session.manner.strategy == "unscramble_first" and changed_field(trial) is not None:
             cells[cell_of(trial, UNSCRAMBLE)] += 1

@@ -19,6 +19,7 @@ from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.feedback import feedback_text, verdict_of
 from experiment.scoring.published import in_its_form
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
+from experiment.trials import CHOSEN, UNANSWERED
 from stimuli.seeds import stable_seed
 
 UNSCRAMBLE = "unscramble"
@@ -202,7 +203,7 @@ class ModelSession:
     def choices(self) -> dict[str, tuple[str, ...]]:
         """Return the possible choices by work key of each choice trial, whether or not its labels are scored."""
         steps = ((key, trial["steps"][-1]) for key, trial in zip(self.keys, self.trials, strict=True))
-        return {key: tuple(step["labels"]) for key, step in steps if step["step"] == "choose"}
+        return {key: tuple(step["labels"]) for key, step in steps if step["step"] in CHOSEN}
 
     def _key(self, number: int) -> str:
         digest = self.script.digests[number * DIGEST : (number + 1) * DIGEST]
@@ -221,11 +222,11 @@ class ModelSession:
             feedback is None
             or not (feedback.text or "").strip()
             or trial["is_practice"]
-            or trial["trial_type"] == "read"
+            or trial["trial_type"] in UNANSWERED
         ):
             return False
         step = trial["steps"][-1]
-        return step["step"] != "choose" or feedback.text in step["labels"]
+        return step["step"] not in CHOSEN or feedback.text in step["labels"]
 
     def _before(self, number: int) -> range:
         """Return the places whose answers precede a trial."""
@@ -295,7 +296,7 @@ class ModelSession:
         last = len(messages) - 1
         regions = tuple(Span(last, begin + shift, end + shift) for begin, end in turn.words) if reads else ()
         turn = turn if self.manner.stops else replace(turn, stop=())
-        purpose = "read" if trial["trial_type"] == "read" else "answer"
+        purpose = "read" if trial["trial_type"] in UNANSWERED else "answer"
         key = self._key(number)
         request = self._request(number, key, messages, turn, purpose=purpose, regions=regions)
         if restored is not None:

@@ -16,6 +16,7 @@ from experiment.models.planning.prompting_settings import PromptingSettings
 from experiment.models.prompts import Prompter, Turn
 from experiment.models.prompts.prompter import BLANK
 from experiment.procedure import Plan, PlannedTrial
+from experiment.trials import CHOSEN, UNANSWERED
 
 DIGEST = 32
 """Length of a trial's digest in bytes."""
@@ -127,7 +128,7 @@ class SessionTemplate:
         return places
 
     def _is_asked(self, trial: PlannedTrial) -> bool:
-        return trial["trial_type"] != "read" or self.manner.tells
+        return trial["trial_type"] not in UNANSWERED or self.manner.tells
 
     def _solved(self, screen: Mapping[str, Any]) -> list[str]:
         solved = [
@@ -140,7 +141,7 @@ class SessionTemplate:
 def right_answer(trial: Mapping[str, Any]) -> str:
     """Return a trial's correct answer as a reader would give it: the label, or the text; empty if there is none."""
     step = trial["steps"][-1]
-    if step["step"] == "choose":
+    if step["step"] in CHOSEN:
         return str(step["labels"][step["responses"].index(trial["answer"])])
     return str(trial["answer"] or "")
 

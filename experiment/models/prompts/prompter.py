@@ -18,7 +18,7 @@ from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, Picture
 from experiment.models.prompts.published import paper_prompt, text_and_options
 from experiment.procedure.feedback import feedback_text
-from experiment.trials import TYPED
+from experiment.trials import CHOSEN, TYPED, UNANSWERED
 from stimuli.errors import UserError
 
 Presentation = Literal["text", "image"]
@@ -85,7 +85,7 @@ class Turn:
 def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the step whose reading is measured: the text that is read, or the target after a prime."""
     steps: Sequence[Mapping[str, Any]] = trial["steps"]
-    read = next((step for step in steps if step["step"] == "read" and step["text"]), None)
+    read = next((step for step in steps if step["step"] in UNANSWERED and step["text"]), None)
     if read is None and any(step["step"] == "prime" for step in steps):
         read = steps[-1] if steps[-1]["text"] else None
     return read
@@ -125,7 +125,7 @@ class Prompter:
         if text is not None:
             trial = _restored(trial, text)
         answering = trial["steps"][-1]
-        labels = tuple(answering["labels"]) if answering["step"] == "choose" else None
+        labels = tuple(answering["labels"]) if answering["step"] in CHOSEN else None
         # only participants stated a rule in the papers: a trial that shows nothing but examples has no paper's prompt
         states_rule = answering["step"] == "answer" and not trial["shown"]
         if self.is_published and not states_rule:
@@ -145,7 +145,7 @@ class Prompter:
             parts.append("\n".join(instruction))
         parts = [part for part in parts if part]
         content = BLANK.join(parts)
-        thinks = self.thinks and answering["step"] != "read"
+        thinks = self.thinks and answering["step"] not in UNANSWERED
         limit = LONG_ANSWER_TOKENS if thinks else self._room(answering, labels)
         stop = () if thinks else _stop(answering)
         return Turn(
@@ -171,7 +171,7 @@ class Prompter:
     def solved(self, trial: Mapping[str, Any], answer: str, feedback: Mapping[str, Any] | None) -> str:
         """Return a practice trial with its answer as participants saw it: text, question, answer, feedback."""
         lines = [text for step in trial["steps"] if (text := self._step_text(step))]
-        if trial["steps"][-1]["step"] != "read":
+        if trial["steps"][-1]["step"] not in UNANSWERED:
             lines.append(f"{self.words['answer']} {answer}")
         feedback_line = (
             feedback_text(feedback, "correct") if feedback is not None and feedback["accuracy"] else ""
@@ -245,14 +245,14 @@ class Prompter:
     def _asked(self, step: Mapping[str, Any]) -> list[str]:
         """Return the lines that explain how to answer, if the trial needs an answer."""
         words, answer = self.words, self.words["answer"]
-        if self.thinks and step["step"] == "choose":
+        if self.thinks and step["step"] in CHOSEN:
             return [
                 words["think_choose"][self.variant].format(labels=", ".join(step["labels"]), answer=answer)
             ]
         if self.thinks and step["step"] in TYPED:
             kind = "think_code" if step.get("read_as") == "code" else "think_typed"
             return [words[kind][self.variant].format(answer=answer)]
-        if step["step"] == "choose":
+        if step["step"] in CHOSEN:
             return [words["choose"][self.variant].format(labels=", ".join(step["labels"])), answer]
         if step["step"] == "answer" and step["multiline"] and step["read_as"] == "text":
             return []  # only the study's question states how long an answer should be
@@ -270,7 +270,7 @@ class Prompter:
         """Return output tokens for repeating the text, one per character for byte-level models, with a margin."""
         if labels is not None:
             return MAX_CHOICE_TOKENS
-        if step["step"] == "read":
+        if step["step"] in UNANSWERED:
             return 0
         if step["step"] == "answer":
             return ANSWER_TOKENS if _stop(step) else LONG_ANSWER_TOKENS
@@ -331,7 +331,7 @@ def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
 def _with_options(step: Mapping[str, Any], question: str = "") -> str:
     """Return a step's text, its question, and its options if they have letters."""
     lines = [_captioned(step, step["text"] or ""), question]
-    if step["step"] == "choose" and step.get("options"):  # options of an answer are in its text
+    if step["step"] in CHOSEN and step.get("options"):  # options of an answer are in its text
         lines += [
             f"({label}) {option}" for label, option in zip(step["labels"], step["options"], strict=True)
         ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from experiment.trials import CHOSEN
 from stimuli.papers import papers
 
 _FIELD = re.compile(r"\{(text|question|passage|context|evidence|dialogue|choices|choice_list|letters|lines|label|"
@@ -49,7 +50,7 @@ def asked_of(trial: Mapping[str, Any]) -> PromptedTask:
         trial["set"],
         tuple(trial["shown"]),
         has_options=bool(options_of(step)),
-        is_choice=step["step"] == "choose",
+        is_choice=step["step"] in CHOSEN,
         has_exemplars=bool(trial["exemplars"]),
     )
 
@@ -99,7 +100,7 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
     """Return a trial as the paper's code sent it."""
     step = trial["steps"][-1]
     shown = trial["shown"]
-    options = step.get("options") or (step.get("labels") if step["step"] == "choose" else None)
+    options = step.get("options") or (step.get("labels") if step["step"] in CHOSEN else None)
     name = name_of(replace(asked_of(trial), thinks=thinks, is_local=is_local))
     if name is None:
         raise ValueError(f"no paper's prompt asks what item {trial['item_id']!r} asks")
@@ -110,12 +111,12 @@ def paper_prompt(trial: Mapping[str, Any], *, thinks: bool = False, is_local: bo
         else []
     )
     fields = {**shown, "text": next(iter(shown.values()), step["text"] or "")} | _of_options(options or ())
-    if step["step"] == "choose":
+    if step["step"] in CHOSEN:
         fields |= {"label_lines": " \n".join(step["labels"]), "label_list": "\n".join(step["labels"])}
     text = "\n".join([*lines, _filled(prompt["item"], fields)])
     return PaperPrompt(
         text,
-        bool(prompt.get("scored")) and step["step"] == "choose",
+        bool(prompt.get("scored")) and step["step"] in CHOSEN,
         int(prompt["max_tokens"]),
         tuple(prompt.get("stop", ())),
         float(prompt["temperature"]),

@@ -143,7 +143,7 @@ export function stimulusTexts(plan: Plan): string {
     ...trial.steps.flatMap((step) => [
       step.text,
       step.caption,
-      ...(step.step === "choose" ? [...step.labels, ...(step.options ?? [])] : []),
+      ...("labels" in step ? [...step.labels, ...(step.options ?? [])] : []),
       ...(step.step === "prime" ? [step.mask, step.backward_mask] : []),
       ...(step.step === "read" && step.as === "moving_window" ? ["-"] : []),
     ]),

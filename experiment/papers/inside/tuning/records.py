@@ -26,6 +26,7 @@ from experiment.papers.inside.tuning.settings import RELEASED, Training
 from experiment.procedure import Plan, plan_session
 from experiment.study import Study
 from experiment.study.trained import RECORD
+from experiment.trials import CHOSEN
 from stimuli.errors import UserError
 from stimuli.files import file_sha256, replace_file, replacing
 from stimuli.seeds import generator, stable_seed
@@ -394,7 +395,7 @@ def _with_lines(plan: Plan, training: Training, exchanges: Sequence[Exchange]) -
                 for trial in screen["trials"]
                 if trial["condition"].get("task") == training.task
                 and not trial["is_attention_check"]
-                and trial["steps"][-1]["step"] == "choose"
+                and trial["steps"][-1]["step"] in CHOSEN
             ),
             None,
         )
