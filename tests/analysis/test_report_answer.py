@@ -166,11 +166,14 @@ def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_q
     first, second = (
         replace(section, analysis=replace(section.analysis, contrasts=tuple(own))) for own in (many, [one])
     )
-    told = findings(replace(content, planned=(first, second)))[:MOST_FINDINGS]
+    both = replace(content, planned=(first, second))
+    told = findings(both)[:MOST_FINDINGS]
     assert [found.question for found in told].count(
         findings(replace(content, planned=(second,)))[0].question
     ) == 1
     assert sum("between the c" in found.question for found in told) == MOST_FINDINGS - 1
+    grade = grade_of(one, first.analysis, content.matrix).word.lower()
+    assert f": {len(many) + 1 - MOST_FINDINGS} {grade}." in as_text(answer(both, "")), "the others' grades"
 
 
 def test_conditions_with_one_reference_share_an_answer_where_there_are_too_many_questions(

@@ -74,9 +74,10 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
         yield Paragraph(text)
     yield from findings[:MOST_FINDINGS]
     shown = content.answer_table
-    further = max(len(findings) - MOST_FINDINGS, 0)
+    further = findings[MOST_FINDINGS:]
     if shown is not None and further:
-        yield Paragraph(LAYOUT.sentences("further", further=further, shown=shown))
+        grades = Counter(finding.grade.lower() or "about several conditions or models" for finding in further)
+        yield Paragraph(LAYOUT.sentences("further", grades=grades, shown=shown))
     yield from content.figures[:1]
     if shown is not None and shown.refused and not further:
         yield Paragraph(LAYOUT.sentences("in_file", shown=shown))
