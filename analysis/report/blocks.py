@@ -42,7 +42,6 @@ class Chapter:
     planned: bool = False
     methods: tuple[Markup, ...] = ()  # what was done, with which settings, from which source
     fits: tuple[ReportedFit, ...] = ()
-    sources: tuple[str, ...] = ()  # keys in references.bib
     question: str = ""
 
 
@@ -54,13 +53,12 @@ class Draft:
     methods: list[Markup] = field(default_factory=list)
     fits: list[ReportedFit] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)
-    sources: list[str] = field(default_factory=list)
 
     def add(self, other: Draft) -> None:
-        """Append another draft; methods, groups and sources are not repeated."""
+        """Append another draft; methods and groups are not repeated."""
         self.blocks += other.blocks
         self.fits += other.fits
-        for name in ("methods", "groups", "sources"):
+        for name in ("methods", "groups"):
             existing = getattr(self, name)
             existing += [entry for entry in getattr(other, name) if entry not in existing]
 

@@ -15,11 +15,11 @@ from markupsafe import Markup
 
 from analysis.report.inline import plain_text, with_symbols
 from analysis.report.layout import SENTENCES
-from analysis.report.method import METHOD_KEYS, cited_keys, software_references
+from analysis.report.method import software_references
 from analysis.report.nodes import Bullets, Heading, Node, Paragraph, PlannedFinding
-from analysis.report.numbering import Numbered, ReportContent, in_order
-from analysis.report.reading_order import manuscript, supplement
-from analysis.report.references import Reference, reference
+from analysis.report.numbering import Illustrated, Numbered, ReportContent, in_order
+from analysis.report.reading_order import manuscript, running_text, supplement
+from analysis.report.references import Reference, cited_in
 from analysis.report.references import in_order as sorted_references
 
 
@@ -61,9 +61,14 @@ def of_printed(nodes: Sequence[Node], sources: Mapping[str, str]) -> list[tuple[
 def document_of(content: ReportContent, when: datetime) -> Document:
     """Lay out a report's content as a document."""
     dictionary = content.tables.dictionary
-    cited, further = _references(content)
-    nodes, remaining = manuscript(content, cited)
-    more = supplement(content, remaining, further)
+    nodes, remaining = manuscript(content)
+    cited = sorted_references([*_cited_by(nodes), *software_references(dictionary)])
+    nodes += _list_of_references(Heading(2, Markup("References"), anchor="references"), cited)
+    more = supplement(content, remaining)
+    further = _cited_by(more)
+    more += _list_of_references(
+        Heading(3, Markup("References of the supplement"), anchor="more-references"), further
+    )
     marked_nodes = list(_marked([*nodes, *more]))
     stamp = when.strftime("%-d %B %Y, %H:%M" if platform.system() != "Windows" else "%d %B %Y, %H:%M")
     stamped = {"study": str(dictionary["study"]), "versions": dictionary["versions"] or [], "stamp": stamp}
@@ -97,13 +102,17 @@ def _marked(nodes: Iterable[Node]) -> Iterator[Node]:
         yield node
 
 
-def _references(content: ReportContent) -> tuple[list[Reference], list[Reference]]:
-    """Return what the manuscript cites (software, what the Method names), and what the chapters of the supplement cite beyond."""
-    method = tuple(text for part in content.method for text in part.paragraphs)
-    keys = cited_keys(method, METHOD_KEYS)
-    cited = [*(reference(key) for key in keys), *software_references(content.tables.dictionary)]
-    keys_cited = {entry.key for entry in cited}
-    named = dict.fromkeys(key for part in content.chapters for key in part.chapter.sources)
-    return sorted_references(cited), sorted_references(
-        [reference(key) for key in named if key not in keys_cited]
-    )
+def _cited_by(nodes: Sequence[Node]) -> list[Reference]:
+    """Return the references that running text, tables and notes cite, in the order of a list."""
+    texts = list(running_text(nodes))
+    for node in nodes:
+        if isinstance(node, Numbered):
+            rows = (node.table.columns, *node.table.rows)
+            texts += [node.table.title, node.table.note, *(str(cell) for row in rows for cell in row)]
+        elif isinstance(node, Illustrated):
+            texts += [node.drawing.title, node.drawing.note]
+    return sorted_references(cited_in("\n".join(texts)))
+
+
+def _list_of_references(heading: Heading, references: Sequence[Reference]) -> list[Node]:
+    return [heading, *(Paragraph(entry.apa(), "reference") for entry in references)] if references else []

@@ -222,7 +222,7 @@ class ChapterLayout:
     ) -> Chapter | None:
         """Return a chapter (None without blocks) with its passages ``title``, ``question`` and ``methods``, named after ``part``."""
         if isinstance(written, Draft):
-            more = {"fits": tuple(written.fits), "sources": tuple(written.sources)} | more
+            more = {"fits": tuple(written.fits)} | more
             written = written.blocks
         blocks = tuple(written)
         if not blocks:

@@ -28,38 +28,36 @@ from analysis.report.numbering import (
     place_of,
 )
 from analysis.report.numbering import SUPPLEMENT as IN_SUPPLEMENT
-from analysis.report.references import Reference
 
 NOT_PLANNED = "These analyses were not planned; they suggest hypotheses and test none."
 Shown = TypeVar("Shown", Numbered, Illustrated, Numbered | Illustrated)
 SIMULATED = ("simulated readers: not data",)
 
 
-def manuscript(content: ReportContent, references: Sequence[Reference]) -> tuple[list[Node], list[Section]]:
-    """Return the nodes of Answer, Method, Results and References, and the planned analyses that did not fit."""
+def manuscript(content: ReportContent) -> tuple[list[Node], list[Section]]:
+    """Return the nodes of Answer, Method and Results, and the planned analyses that did not fit."""
     marks = marks_of(tuple(content.kinds), content.kinds)
     nodes: list[Node] = [Heading(2, Markup("Answer"), anchor="answer")]
     nodes += answer(content, _recovered(content) if content.recovery else "")
     body = list(_method(content))
     results, left = _results(content, marks, MOST_WORDS - words_in(body))
-    nodes += [*body, *results]
-    if references:
-        nodes.append(Heading(2, Markup("References"), anchor="references"))
-        nodes += [Paragraph(reference.apa(), "reference") for reference in references]
-    return nodes, left
+    return [*nodes, *body, *results], left
 
 
 def words_in(nodes: Iterable[Node]) -> int:
     """Count the words of running text."""
-    texts: list[str] = []
+    return sum(len(text.split()) for text in running_text(nodes))
+
+
+def running_text(nodes: Iterable[Node]) -> Iterator[str]:
+    """Yield the texts of some nodes without markup, tables and figures left out."""
     for node in nodes:
         if isinstance(node, Heading | Paragraph | PlannedFinding):
-            texts.append(node.text)
+            yield plain_text(node.text)
         elif isinstance(node, Bullets):
-            texts += node.items
+            yield from map(plain_text, node.items)
         elif isinstance(node, Facts):
-            texts += [str(text) for pair in node.pairs for text in pair]
-    return sum(len(plain_text(text).split()) for text in texts)
+            yield from (plain_text(str(text)) for pair in node.pairs for text in pair)
 
 
 def _method(content: ReportContent) -> Iterator[Node]:
@@ -136,9 +134,7 @@ def _recovered(content: ReportContent) -> Markup:
     return SENTENCES.sentences("recovered", inside=sum(inside), all=len(inside))
 
 
-def supplement(
-    content: ReportContent, left: Sequence[Section], references: Sequence[Reference]
-) -> list[Node]:
+def supplement(content: ReportContent, left: Sequence[Section]) -> list[Node]:
     """Return the nodes of the supplement."""
     first = [chapter for chapter in content.chapters if chapter.chapter.name == "robustness"]
     nodes = [node for part in first for node in _chapter(content, part)]
@@ -148,9 +144,6 @@ def supplement(
         nodes += _here([content.models_table], IN_SUPPLEMENT)
     nodes += [*_models(content, left), *_means(content), *_explored(content), *_recovery(content)]
     nodes += _in_files(content)
-    if references:
-        nodes.append(Heading(3, Markup("References of the supplement"), anchor="more-references"))
-        nodes += [Paragraph(reference.apa(), "reference") for reference in references]
     return [Heading(2, Markup("Supplement"), anchor=SUPPLEMENT), *nodes] if nodes else []
 
 

@@ -61,6 +61,12 @@ class Reference:
         authors = authors if len(families) < 3 else f"{families[0]} et al."
         return f"{authors}, {self.year}"
 
+    def is_cited_in(self, text: str) -> bool:
+        """Return whether a text cites it, in parentheses or in running text: ``Bates et al. (2015)``."""
+        authors, year = map(re.escape, self.cited().rsplit(", ", 1))
+        authors = authors.replace(r"\&", "(?:&|and)")
+        return re.search(rf"(?<![\w-]){authors},? \(?{year}(?!\w)", text) is not None
+
     def apa(self) -> Markup:
         """Write the entry as a list of references has it (APA, 7th edition)."""
         names = [f"{family}, {given}" if given else family for family, given in self.authors]
@@ -131,6 +137,11 @@ def reference(key: str) -> Reference:
     if key not in known():
         raise unknown_name("references.bib:", key, known())
     return known()[key]
+
+
+def cited_in(text: str) -> list[Reference]:
+    """Return the known references that a text cites."""
+    return [entry for entry in known().values() if entry.is_cited_in(text)]
 
 
 def written(key: str, kind: str, fields: dict[str, str]) -> Reference:

@@ -25,7 +25,7 @@ from analysis.report.inline import plain_text, runs_of
 from analysis.report.latex_files import escaped, write_latex
 from analysis.report.nodes import Bullets, Facts, Heading, Paragraph, PlannedFinding
 from analysis.report.numbering import Illustrated, Numbered
-from analysis.report.references import known, read_bibtex
+from analysis.report.references import cited_in, known, read_bibtex
 from tests.analysis.conftest import Rehearsal
 
 WHEN = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -130,11 +130,32 @@ def test_references_are_those_cited_and_each_is_listed_in_every_format(
     listed = document_of(rehearsal.content, WHEN).references
     assert list(own) == [one.key for one in listed] and {"wrods", "bates2015lme4", "rcore"} <= set(own)
     assert len(own) < len(known())
-    more = texts(docx.Document(str(folder / "supplement.docx")), "Reference")
-    assert sorted([*texts(word, "Reference"), *more]) == sorted(plain_text(one.apa()) for one in listed)
+    listed_in = []
+    for document in (word, docx.Document(str(folder / "supplement.docx"))):
+        entries = set(texts(document, "Reference"))
+        listed_in.append(entries - {plain_text(own["wrods"].apa())})
+        cells = [cell.text for table in document.tables for row in table.rows for cell in row.cells]
+        others = [one.text for one in document.paragraphs if one.text not in entries]
+        cited = cited_in("\n".join([*others, *cells]))
+        assert listed_in[-1] == {plain_text(entry.apa()) for entry in cited}
     for one in listed:
         assert str(one.apa()) in rehearsal.html
     assert own["wrods"].fields["version"]
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("the wording of Cao et al. (2023), Scrambled Bench", ["cao2023"]),
+        (
+            "after Benjamini and Hochberg (1995); (Benjamini & Yekutieli, 2005)",
+            ["benjamini1995", "benjamini2005"],
+        ),
+        ("McMorey, 2008; Bates et al., 2015; Cao et al., 20231", []),
+    ],
+)
+def test_a_text_cites_in_parentheses_and_in_running_text(text: str, keys: list[str]) -> None:
+    assert [entry.key for entry in cited_in(text)] == keys
 
 
 def test_every_known_reference_has_what_its_kind_needs() -> None:

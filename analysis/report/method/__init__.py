@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from analysis import apa
 from analysis.mixed import Fit
@@ -26,7 +26,7 @@ from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
 from analysis.report.fit_warnings import without_end
 from analysis.report.layout import ChapterLayout
-from analysis.report.references import Reference, reference, written
+from analysis.report.references import Reference, written
 from analysis.results import Analysis
 from analysis.tables import Tables
 
@@ -418,20 +418,6 @@ def _has_check(analysis: Analysis) -> bool:
     """Whether a mixed model of people checks the estimates of an analysis."""
     model = None if analysis.companion is None else analysis.companion.model
     return model is not None and not model.runs_away
-
-
-def cited_keys(paragraphs: tuple[Markup, ...], keys: tuple[str, ...]) -> list[str]:
-    """Return which of these references a text cites."""
-    text = " ".join(str(paragraph) for paragraph in paragraphs)
-    return [key for key in keys if str(escape(reference(key).cited())) in text]
-
-
-METHOD_KEYS = (
-    "rcore", "bates2015lme4", "barr2013", "kuznetsova2017", "loftus1978", "bates2015parsimonious", "benjamini1995", "benjamini2005",
-    "hothorn2008", "clark1973", "cameron2011", "satterthwaite1946",
-    "cousineau2005", "morey2008", "nakagawa2013", "nakagawa2017", "johnson2014", "schuirmann1987", "lakens2017",
-)  # fmt: skip
-"""What the Method section may cite."""
 
 
 def software_words(dictionary: Mapping[str, Any]) -> str:

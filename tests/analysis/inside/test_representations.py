@@ -81,7 +81,7 @@ def test_models_of_unlike_depth_are_compared_at_relative_depths(chapter: Chapter
     assert re.search(
         r"Of 4 maps of halves of the items, 4 are most similar to .* p = \.500 over all assignments", said
     )
-    assert "Finn et al., 2015" in chapter.methods[0] and chapter.sources[0] == "yu2024"
+    assert "Finn et al., 2015" in chapter.methods[0] and "Yu et al., 2024" in chapter.methods[0]
 
 
 def test_sets_of_items_are_parts_of_their_own_and_compared(tmp_path: Path) -> None:

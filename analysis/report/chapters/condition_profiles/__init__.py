@@ -49,8 +49,7 @@ def write(material: Material) -> Chapter | None:
     blocks = [
         block for factor, results in by_factor.items() for block in _of_factor(results, factor, material)
     ]
-    sources = ("finn2015", "spearman1910", "brown1910")
-    return LAYOUT.chapter("profiles", blocks, groups, material.kinds, sources=sources)
+    return LAYOUT.chapter("profiles", blocks, groups, material.kinds)
 
 
 def _of_factor(

@@ -199,7 +199,6 @@ def side_by_side(by: By, costs: item_costs.UnitCosts) -> CostPart:
     part.blocks += _against_accuracy(tables, shown, factor, costs.levels)
     part.blocks += _shapes(profiles, shown, factor, base, kinds)
     part.methods = [LAYOUT.sentences("methods_of_log_ratios")]
-    part.sources.append("owen2007")
     return part
 
 
@@ -497,7 +496,6 @@ def _scales(
         part.fits.append(ReportedFit(f"{plan.name}, log scale", log.model.source))
     if raw.model.source is not None:
         part.fits.append(ReportedFit(f"{plan.name}, milliseconds (Gamma, identity link)", raw.model.source))
-    part.sources = ["loftus1978", "lo2015"]
     part.methods = [LAYOUT.sentences(f"methods_of_{name}") for name in ("scales", "milliseconds")]
     if len(raw.model.steps) > 1:
         part.methods.append(LAYOUT.sentences("methods_of_steps", plan=plan, steps=raw.model.steps))
@@ -590,7 +588,6 @@ def spilling(by: By, words: WordTable) -> CostPart:
         ReportedFit(f"times of single words by {factor}: {zone}, {scale} scale ({group})", fit)
         for (group, zone, scale), fit in fits.items()
     ]
-    part.sources = ["lo2015", "benjamini1995"]
     part.methods = [LAYOUT.sentences(f"methods_of_{name}") for name in ("words", "milliseconds")]
     return part
 
@@ -684,7 +681,6 @@ def profile(by: By, words: WordTable) -> CostPart:
         thinned=by.thinned,
         **values,
     )
-    part.sources = ["cousineau2005", "morey2008"]
     return part
 
 
@@ -709,7 +705,6 @@ def milliseconds_a_bit(by: By, words: WordTable) -> CostPart:
         return part
     part.groups = list(dict.fromkeys([*table["reader_group"], *table["model"]]))
     part.blocks = linking_blocks(table, kinds_of(by.tables.trials), by.factor)
-    part.sources = ["smith2013", "shain2024", "liang1986"]
     part.methods = [LAYOUT.sentences("methods_of_linking")]
     return part
 

@@ -26,7 +26,6 @@ from analysis.tables import Tables
 from stimuli.errors import UserError
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
-SOURCES = ("spearman1904", "spearman1910", "brown1910")
 MOST_REPORTED = 6
 """Pairs of difference and model up to which the text reports each; of more it reports counts."""
 YES, NOT_SHOWN, UNKNOWN = "yes", "not shown", "–"
@@ -68,7 +67,6 @@ def write(material: Material) -> Chapter | None:
         material.kinds,
         planned=any(analysis.plan.planned for analysis, _ in compared_analyses),
         methods=LAYOUT.paragraphs("methods", has_effects=bool(compared_analyses), bounded=bounded),
-        sources=(*SOURCES, *(("schuirmann1987", "lakens2017") if bounded else ())),
     )
 
 

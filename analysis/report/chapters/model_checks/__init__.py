@@ -41,10 +41,7 @@ def write(material: Material) -> Chapter | None:
             blocks.append(text)
     groups = [group for analysis in planned for group in analysis.groups]
     methods = LAYOUT.sentences("methods", has_residuals=bool(first_of))
-    sources = ("dunn1996",) if first_of else ()
-    return LAYOUT.chapter(
-        "model-checks", blocks, groups, material.kinds, (methods,), planned=True, sources=sources
-    )
+    return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, (methods,), planned=True)
 
 
 def _checked(analysis: Analysis, material: Material, first_of: dict[tuple[object, ...], str]) -> list[Block]:

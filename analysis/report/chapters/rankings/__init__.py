@@ -62,14 +62,13 @@ def write(material: Material) -> Chapter | None:
     blocks = [*(LAYOUT.blocks("few", models=len(models)) if is_few else []), *ranks, *errors]
     if remarks:
         blocks += LAYOUT.blocks("not_estimable", remarks=list(dict.fromkeys(remarks)))
-    passages = [("ranks", "kendall1938")] * bool(models) + [("errors", "geirhos2020")] * bool(errors)
+    passages = ["ranks"] * bool(models) + ["errors"] * bool(errors)
     return LAYOUT.chapter(
         "rankings",
         blocks,
         groups,
         material.kinds,
-        methods=[LAYOUT.sentences(f"methods_of_{name}") for name, _ in passages],
-        sources=tuple(source for _, source in passages),
+        methods=[LAYOUT.sentences(f"methods_of_{name}") for name in passages],
     )
 
 

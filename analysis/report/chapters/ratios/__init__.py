@@ -67,7 +67,7 @@ def write(material: Material) -> Chapter | None:
     if lacking:
         blocks.append(Markup(" ").join(lacking))
     kinds = kinds_of(used)
-    return LAYOUT.chapter("ratios", blocks, kinds, kinds, sources=("cao2023",))
+    return LAYOUT.chapter("ratios", blocks, kinds, kinds)
 
 
 def _accuracy_rows(tables: Tables, meanings: LevelMeanings) -> pd.DataFrame:

@@ -69,7 +69,7 @@ def write(material: Material) -> Chapter | None:
         if len(changing) > 1:
             any_typo = bool((sums["with_one_typo"] > sums["recovered"]).any())
             draft.add(_modelled(material, part, changing, any_typo=any_typo))
-    return LAYOUT.chapter("recovered-text", draft, kinds, kinds, sources=("cao2023",))
+    return LAYOUT.chapter("recovered-text", draft, kinds, kinds)
 
 
 def _parts(trials: pd.DataFrame, factors: dict[str, list[str]]) -> Iterator[tuple[TrialPart, bool]]:

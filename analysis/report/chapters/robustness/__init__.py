@@ -65,12 +65,6 @@ def write(material: Material) -> Chapter | None:
         remarks=matrix.remarks,
     )
     groups = [group for row in matrix.rows for group in row.contrast.groups]
-    sources = (
-        ["liang1986", "mancl2001"]
-        if {robustness.BY_PARTICIPANTS, robustness.BY_ITEMS} & {*matrix.checks}
-        else []
-    )
-    sources += ["steegen2016"] if {*matrix.checks} - {*robustness.DECISIVE} else []
     forms = {cell.of for row in checked for cell in row.cells.values()} - {1}
     methods = LAYOUT.sentences(
         "methods",
@@ -79,9 +73,7 @@ def write(material: Material) -> Chapter | None:
         many_forms=max(forms, default=0) > robustness.FEW_FORMS,
         most_few=apa.NUMBERS[robustness.FEW_FORMS],
     )
-    return LAYOUT.chapter(
-        "robustness", blocks, groups, material.kinds, (methods,), planned=True, sources=tuple(sources)
-    )
+    return LAYOUT.chapter("robustness", blocks, groups, material.kinds, (methods,), planned=True)
 
 
 def matrix_table(matrix: robustness.Matrix) -> ApaTable:

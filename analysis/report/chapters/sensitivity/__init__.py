@@ -47,8 +47,7 @@ def write(material: Material) -> Chapter | None:
             classes = replace(classes, noun="class ")
         draft.blocks += LAYOUT.blocks("opening", classes=classes, where=where, decoded=decoded)
         draft.add(_of_classes(classes, stem, material))
-    sources = ("hautus1995", "decarlo1998")
-    return LAYOUT.chapter("signal-detection", draft, kinds, kinds, sources=sources)
+    return LAYOUT.chapter("signal-detection", draft, kinds, kinds)
 
 
 def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Draft:

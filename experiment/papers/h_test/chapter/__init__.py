@@ -304,11 +304,8 @@ def write(material: Material) -> Chapter | None:
         blocks += _readings(run, tables.folder)
     blocks += _stated(run, prompting.statements, tables.dictionary.get("rating"))
     blocks += LAYOUT.blocks("printed", table=LAYOUT.table("h_test_printed", _printed()))
-    sources = ["lee2024htest", *(["benjamini1995", "schuirmann1987"] if any(tabled.values()) else [])]
     methods = [LAYOUT.sentences("methods", is_tested=bool(run.tested), **tabled)]
-    return LAYOUT.chapter(
-        "h-test", blocks, kinds, kinds, [one for one in methods if one], sources=tuple(sources)
-    )
+    return LAYOUT.chapter("h-test", blocks, kinds, kinds, [one for one in methods if one])
 
 
 def _tested(material: Material, trials: pd.DataFrame) -> Iterator[Tested]:
@@ -767,8 +764,7 @@ def write_geometry(material: Material) -> Chapter | None:
     blocks += pictures(run)
     read = paper.both_parsers(rows, tables.folder, paper.FAMILIES, is_pooled=True)
     blocks += parsers_blocks("letter_geometry_parsers", read, kinds, QUESTIONS)
-    sources = ("lee2024htest", "benjamini1995")
-    return LAYOUT.chapter("letter-geometry", blocks, kinds, kinds, part="geometry_", sources=sources)
+    return LAYOUT.chapter("letter-geometry", blocks, kinds, kinds, part="geometry_")
 
 
 def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:

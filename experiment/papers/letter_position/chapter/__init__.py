@@ -117,14 +117,14 @@ def write(material: Material) -> Chapter | None:
         has_words = any(measure.measure.name.endswith("_changed") for measure in placed)
         passed = {"derived": bool(changes["derived"].any()), "mixed": bool((changes["zone"] == MIXED).any())}
         draft.methods.append(LAYOUT.sentences("methods", **passed, has_words=has_words))
-        draft.sources += ["owen2007", "benjamini1995", "benjamini2005"]
     else:
         draft.blocks.append(LAYOUT.sentences("few_alike", noun="", fewest=FEWEST_ITEMS))
     draft.add(explained)
     left_out = gathered([*remarks, *explained.remarks])
     if left_out:
         draft.blocks += LAYOUT.blocks("left_out", remarks=left_out)
-    return LAYOUT.chapter("letter-position", draft, kinds, kinds, draft.methods)
+    part = "" if placed else "changes_"
+    return LAYOUT.chapter("letter-position", draft, kinds, kinds, draft.methods, part)
 
 
 def _has_a_place(measure: LetterCostMeasure) -> bool:
@@ -433,7 +433,6 @@ def explanations(
     if explained.blocks:
         explained.blocks[:0] = LAYOUT.blocks("predictors_heading")
         explained.methods.append(LAYOUT.sentences("methods_of_predictors"))
-        explained.sources += ["davis2010", "gomez2008"]
     return explained
 
 

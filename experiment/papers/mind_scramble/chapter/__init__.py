@@ -468,7 +468,7 @@ def unit_table(name: str, parts: Texts, use: str) -> ApaTable | None:
 
 ABOUT = Page(
     "Mind Scramble's tables from these studies",
-    "After Mind Scramble (2024), arXiv:2410.01677.",
+    "After Yu et al. (2024), arXiv:2410.01677.",
     "Laid out as in the paper; every number is from these studies' own runs.",
 )
 

@@ -143,7 +143,7 @@ def write(material: Material) -> Chapter | None:
         kinds = {group: kinds_of(used_trials)[group] for group in order}
         shown |= set(order)
         blocks += _part(part, cells, kinds, tables.dictionary["readers"])
-    return LAYOUT.chapter("scrambled-bench", blocks, shown, kinds_of(tables.trials), sources=("cao2023",))
+    return LAYOUT.chapter("scrambled-bench", blocks, shown, kinds_of(tables.trials))
 
 
 def _part(

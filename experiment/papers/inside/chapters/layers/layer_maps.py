@@ -1,4 +1,4 @@
-"""Each model's condition × layer map: cosines of changed and intact texts by layer (Mind Scramble, 2024, section 4.5, Figure 5)."""
+"""Each model's condition × layer map: cosines of changed and intact texts by layer (Yu et al., 2024, section 4.5, Figure 5)."""
 
 from __future__ import annotations
 

@@ -31,8 +31,6 @@ from experiment.papers.inside.chapters.probing.probing_intervals import (
 )
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
-SOURCES = ("cao2023", "tenney2019", "hewitt2019", "pedregosa2011")
-SOURCES_OF_FOLDS = ("nadeau2003", "bengio2004")
 TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables and figures tell
 SKEWED = 0.1  # by so much the most frequent label may exceed an equal share before that is said
 
@@ -91,10 +89,8 @@ def write(material: Material) -> Chapter | None:
         blocks += _of_target(target, models, tables, headed=len(probed) > 1)
     blocks += LAYOUT.blocks("not_probed", failed=failed, targets=TARGETS) if failed else []
     names = [*(probing.group for probing in probed_models), *(failure.group for failure in failed)]
-    folds = SOURCES_OF_FOLDS if any(len(probing.dealt.splits) > 1 for probing in probed_models) else ()
     methods = _methods(tables, [model.probing for models in probed.values() for model in models])
-    sources = (*SOURCES, *folds) if probed_models else ()
-    return LAYOUT.chapter("probing", blocks, names, material.kinds, methods=methods, sources=sources)
+    return LAYOUT.chapter("probing", blocks, names, material.kinds, methods=methods)
 
 
 def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed: bool) -> list[Block]:

@@ -56,8 +56,7 @@ def write(material: Material) -> Chapter | None:
         if maps:
             blocks += _of_factor(maps, tables)
             groups += [model_map.group for model_map in maps]
-    sources = ("yu2024", "spearman1904", "spearman1910", "brown1910", "finn2015")
-    return LAYOUT.chapter("representations", blocks, groups, material.kinds, sources=sources)
+    return LAYOUT.chapter("representations", blocks, groups, material.kinds)
 
 
 def _of_factor(maps: Sequence[layer_maps.Represented], tables: Tables) -> Iterator[Block]:

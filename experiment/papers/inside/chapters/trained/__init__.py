@@ -61,15 +61,6 @@ def write(material: Material) -> Chapter | None:
         draft.add(_conditions(inside.parts_of(tables, family), family, stem, study))
     draft.methods.append(LAYOUT.sentences("methods"))
     draft.methods += [LAYOUT.sentences("transfer_methods")] if is_transferred else []
-    models = [model for family in families for model in family.models]
-    cited = {
-        "benjamini1995": True,
-        "lee2024htest": is_transferred,
-        "cao2023": any(model.rule for model in models),
-        "loshchilov2019": any(model.settings for model in models),
-        "hu2022": any(model.settings.get("method") == "lora" for model in models),
-    }
-    draft.sources = [key for key, is_cited in cited.items() if is_cited]
     groups = dict.fromkeys(draft.groups, "model")
     return LAYOUT.chapter("trained-models", draft, groups, groups, draft.methods)
 
