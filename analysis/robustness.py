@@ -295,15 +295,6 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
             (multiverse[others] == primary[others]).all(axis=1) & (multiverse[choice] != primary[choice])
         ]
         for (contrast, group), rows in varied.groupby(["contrast", "group"], sort=False):
-            if name == SESSIONS:  # another selection of sessions may be one of other readers
-                own = multiverse[
-                    multiverse["is_primary"]
-                    & (multiverse["contrast"] == contrast)
-                    & (multiverse["group"] == group)
-                ]
-                rows = rows[~rows["difference"].isin(own["difference"]) | ~rows["se"].isin(own["se"])]
-                if rows.empty:
-                    continue
             yield (
                 name,
                 (str(contrast), (str(group),)),
@@ -511,6 +502,16 @@ def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
             yield STRICT, of_flagged_sessions(tables.trials, factors, collected, back=False, out=session_ids)
 
 
+def _of_changed_readers(rows: pd.DataFrame, as_excluded: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the reader groups of which another selection of sessions analyzes other trials."""
+    same = [
+        group
+        for group, rows_of_group in as_excluded.groupby("reader_group")
+        if rows_of_group.index.equals(rows.index[rows["reader_group"] == group])
+    ]
+    return rows[~rows["reader_group"].isin(same)]
+
+
 def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) -> pd.DataFrame:
     """Compare times under every rule for times, scale and choice of answers and sessions, or varying one of these at a time."""
     if plan.measure.unit != "ms":
@@ -520,12 +521,17 @@ def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) 
     own_answers = RIGHT if keeps_right_answers_alone(plan.exclude) else VALID
     plan = replace(plan, exclude=without_choices(plan.exclude, name))
     comparisons: list[dict[str, Any]] = []
+    as_excluded: dict[str, pd.DataFrame] = {}
     for sessions, trials in session_choices(tables):
         for choice in (VALID, RIGHT):
             rows = trials
             if choice == RIGHT:
                 rows = trials[trials["response_status"].isna() | (trials["correct"] == 1)]
             times = analysed_as_planned(rows, plan)[0]
+            if sessions != AS_EXCLUDED:
+                times = _of_changed_readers(times, as_excluded[choice])
+            else:
+                as_excluded[choice] = times
             is_timed = not_failed(times) & times["reader_kind"].isin(PARTICIPANT_KINDS)
             times = times[is_timed & (times[name] > 0)]
             for rule in rules:
@@ -561,8 +567,11 @@ def share_multiverse(tables: Tables, plan: Plan) -> pd.DataFrame:
         except UserError:
             ways = FAILURES[:2]
     comparisons: list[dict[str, Any]] = []
+    as_excluded = None
     for sessions, trials in session_choices(tables):
         rows = analysed_rows(plan, replace(tables, trials=trials))[0]
+        as_excluded = rows if as_excluded is None else as_excluded
+        rows = rows if sessions == AS_EXCLUDED else _of_changed_readers(rows, as_excluded)
         people, is_missing = rows["reader_kind"].isin(PARTICIPANT_KINDS), ~is_valid(rows)
         unit, factors = rows["participant"].where(people, rows["item"]), rows[["reader_group", plan.factor]]
         for way in ways:

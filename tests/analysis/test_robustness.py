@@ -264,6 +264,20 @@ def test_results_are_given_with_and_without_flagged_sessions(handover: Make) -> 
     assert found.loc[found["is_primary"], "sessions"].unique().tolist() == ["as the study excluded"]
 
 
+def test_another_selection_of_sessions_is_no_check_of_readers_whose_sessions_stay(handover: Make) -> None:
+    rows = study_rows(human=10, models=("restorer",), items=24)
+    rows.loc[rows["reader"] == "P001", "excluded_reason"] = "missed both checks"
+    back = rows["reader"] == "P002"
+    rows.loc[rows["reader"] == "P001", "correct"] = rows.loc[back, "correct"].to_numpy()
+    tables = tables_of(handover, rows)
+    found = share_multiverse(tables, plans(tables)[1])
+    sessions = found.groupby("group")["sessions"].unique().map(list).to_dict()
+    assert sessions == {
+        "human": ["as the study excluded", "excluded sessions back"],
+        "restorer": ["as the study excluded"],
+    }
+
+
 @pytest.mark.full
 def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handover: Make) -> None:
     rows = study_rows(human=12, models=("restorer",), items=24, timeouts=0.0)

@@ -381,9 +381,14 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "several_groups": any(len(analysis.groups) > 1 for analysis in estimated),
         "is_any_cut": any(contrast.is_cut for analysis in estimated for contrast in analysis.contrasts),
         "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
-        "has_rating_companion": any(_has_check(analysis) for analysis in estimated if analysis not in shares),
-        "has_share_companion": any(map(_has_check, shares)),
-        "checked_by_people": all(len(share.of_model.groups) == 1 for share in shares if _has_check(share)),
+        "checks": {
+            scale: " of people" if set(groups) <= set(people["reader_group"]) else ""
+            for scale, of_scale in (
+                ("raw", [one for one in estimated if one not in shares]),
+                ("points", shares),
+            )
+            if (groups := [group for one in of_scale if _has_check(one) for group in one.of_model.groups])
+        },
         "correct_only": [
             analysis.plan.name for analysis in timed if keeps_right_answers_alone(analysis.plan.exclude)
         ],
