@@ -61,6 +61,9 @@ def test_every_planned_effect_is_told_with_its_verdict_as_the_table_has_it(
     assert_whole(faithful)
     assert faithful.planned and faithful.marks == ("baselines: not data",)
     table = tables_in(faithful)["fidelity_comprehension"]
+    assert table.origin is not None and "reader_group" in table.origin.columns, (
+        "models have no rows in the fit"
+    )
     found = effects(material.analyses[0])
     assert [(row[0], row[1]) for row in table.rows] == list(
         zip(found["contrast"], found["model"], strict=True)

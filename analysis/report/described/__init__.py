@@ -18,6 +18,7 @@ from analysis.preprocessing.exclusions import COUNTED_ONCE, each_answer_once, ti
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
 from analysis.report.planned_effects import Asked, planned_of
+from analysis.report.results.tables import origin_of_trials
 from analysis.report.subgroups import TrialPart, crossed_parts, parts_of, table_of_part
 from analysis.results import Analysis
 from analysis.tables import Tables
@@ -82,8 +83,15 @@ def means_table(
         return None
     table = layouts.descriptive_table(analysed, analysis.plan.measure, analysis.plan.factor)
     computed = "means by reader and level of the model's rows, and of these by level"
-    origin = Origin(fits=() if analysis.fit is None else (analysis.fit,), computed=computed)
+    origin = _origin_of_means(analysis, computed)
     return replace(table, name=name, title=f"{table.title}, trials of this analysis", origin=origin)
+
+
+def _origin_of_means(analysis: Analysis, computed: str) -> Origin:
+    """Return the model whose rows the means are made of; where it has people's rows alone, the trials of all readers."""
+    if analysis.plan.measure.logged and analysis.fit is not None:
+        return Origin(fits=(analysis.fit,), computed=computed)
+    return origin_of_trials([analysis], computed)
 
 
 def tables_of(description: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
@@ -131,8 +139,7 @@ def planned_means(
     table = replace(layouts.descriptive_table(cells, measure, plan.factor), name=f"descriptives_{name}")
     if of_words:
         computed = "means by reader and level of the share of changed words that each answer recovers"
-        origin = Origin(fits=() if analysis.fit is None else (analysis.fit,), computed=computed)
-        table = replace(table, origin=origin)
+        table = replace(table, origin=_origin_of_means(analysis, computed))
     yield condition_figure(f"condition_{name}", [shown.of_contrasts()]), table
 
 

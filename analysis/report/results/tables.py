@@ -200,6 +200,12 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
     fits = tuple(analysis.fit for analysis in analyses if analysis not in shares and analysis.fit is not None)
     if not shares:
         return Origin(fits, computed=OF_DIFFERENCES)
+    computed = f"{OF_POINTS}; {OF_DIFFERENCES}" if fits else OF_POINTS
+    return replace(origin_of_trials(shares, computed), fits=fits)
+
+
+def origin_of_trials(shares: Sequence[Analysis], computed: str) -> Origin:
+    """Return the trials of every reader that analyses of shares or ratings compare as the source of what is computed from them."""
     factors = tuple(dict.fromkeys(share.plan.factor for share in shares))
     groups = tuple(dict.fromkeys(group for share in shares for group in share.groups))
     shown = factors if len(factors) == 1 else ()
@@ -212,11 +218,10 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
         columns = ("trial_type", "answer", "response", "response_status")
         used = (USED, where("trial_type", "recover"), *filled("answer", "response_status"))
     return Origin(
-        fits,
         columns=(*columns, *factors, "reader_group", "reader", "item_id"),
         rows=f"less what {'each' if len(planned) > 1 else 'the'} plan leaves out" if planned else "",
         where=(*used, where("reader_group", *groups), *filled("item_id", *shown)),
-        computed=f"{OF_POINTS}; {OF_DIFFERENCES}" if fits else OF_POINTS,
+        computed=computed,
     )
 
 

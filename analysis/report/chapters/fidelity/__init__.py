@@ -21,6 +21,7 @@ from analysis.report.apa_tables import as_percent
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED
 from analysis.report.layout import ChapterLayout
+from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Analysis
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -120,7 +121,7 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
     }
     effects_table = LAYOUT.table(
         "effects",
-        fits=() if analysis.fit is None else (analysis.fit,),
+        origin=origin_of_contrasts([analysis]),
         name=f"fidelity_{stem}",
         level=round(100 * (1 - 2 * plan.alpha)),
         left_out=list(dict.fromkeys(str(why) for why in table["why"] if why)),
