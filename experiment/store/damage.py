@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import URL
 
 from experiment.store.backups import FOLDER, SQLITE_SUFFIX, StoredBackup, backups_in, rows_of
-from experiment.store.database import DamagedStore, StoreError, is_damage, make_engine
+from experiment.store.database import BUSY_TIMEOUT_S, DamagedStore, StoreError, is_damage, make_engine
 from experiment.store.records import PARTICIPANTS
 from experiment.store.tables import SHAPES, JsonOf, audit, metadata
 from stimuli.audit.findings import counted
@@ -53,7 +53,8 @@ def _is_empty(file: Path) -> bool:
 def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
     """Return what is wrong with a file (None: nothing found) and whether all of it was read."""
     try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=30)) as reading:
+        uri = f"{file.resolve().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)) as reading:
             timer = threading.Timer(within_s or 0, reading.interrupt)
             timer.daemon = True
             if within_s is not None:

@@ -109,6 +109,14 @@ def make_study(tmp_path: Path) -> Callable[..., Study]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _commit_at_once() -> Iterator[None]:
+    """Do not let each write of a run wait a quarter of a second for others to be stored with it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(database_file, "RUN_GROUP_MS", 5.0)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _migrate_once() -> Iterator[None]:
     """Run the migrations once in a process; every other empty SQLite database gets the statements that they made."""
     migrations, made = database_file._run_migrations, list[str]()

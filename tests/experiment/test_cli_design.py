@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from experiment.checking import load_study
 from experiment.cli import SECTIONS, main
 from experiment.cli.new import templates
+from experiment.integrity.build_provenance import BUILT_FROM, changed_since_build, require_current_items
 from experiment.templates.parts import parts_of
+from stimuli.item import read_meta
 from tests.experiment.commands import wrods
 
 
@@ -40,7 +43,10 @@ def test_a_misspelt_command_names_the_nearest():
     assert "Did you mean `wrods check`?" in told.output
 
 
-@pytest.mark.parametrize("template", [name for name in sorted(templates()) if not parts_of(name)])
+@pytest.mark.parametrize(
+    "template",
+    [name for name in sorted(templates()) if not any(part.data for part in parts_of(name).values())],
+)
 def test_each_template_checks_and_builds_as_it_comes(template, tmp_path):
     folder = tmp_path / "My Study"
     assert wrods("new", folder, "--from", template).exit_code == 0
@@ -53,6 +59,11 @@ def test_each_template_checks_and_builds_as_it_comes(template, tmp_path):
     built = wrods("build", folder)
     assert built.exit_code == 0, built.output
     assert "study: my-study" in (folder / "study.yaml").read_text("utf-8")
+    study = load_study(folder)
+    assert changed_since_build(study) == []
+    require_current_items(study)
+    noted = read_meta(folder / "items.jsonl")[BUILT_FROM]
+    assert len(noted["sha256"]) == 64 and noted["settings"]["seed"] == study.seed
 
 
 def test_two_builds_give_the_same_bytes(tmp_path):

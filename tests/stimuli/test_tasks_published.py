@@ -79,6 +79,7 @@ def test_a_pass_over_the_questions_alone_gives_other_strings(shared):
         task_items("question", listed.records, some, pass_over=listed.records[:9])
 
 
+@pytest.mark.full
 def test_the_dialogue_that_the_paper_prints_comes_out_of_the_pass_over_dream(shared):
     assert len(published_list("dream", shared / "data" / "dream", task="question").records) == 512 + 513
     made = published(shared, "dream", "question", {"rs100": "RS-100"}, split="dev")

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from experiment.models import ModelSettings
+from experiment.models.api import retrying
 from tests.experiment.models.running import server, study
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
 __all__ = ["postgres_cluster", "postgres_url", "server", "study"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _ask_again_soon() -> Iterator[None]:
+    """Repeat a request that failed after hundredths of a second: how long a run waits is asked of its engine."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(retrying, "FIRST_WAIT_S", 0.02)
+        yield
 
 
 @pytest.fixture(scope="session")

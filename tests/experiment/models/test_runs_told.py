@@ -218,8 +218,9 @@ def test_a_killed_run_is_told_with_all_that_it_stored_and_held(study, server):
     server.delay = 0.05
     process = begin("run", study)
     wait_until(lambda: len(server.requests) >= 40)
+    begun = len(server.requests)
     server.delay = HELD_S  # the run is under way until it is killed, however slow this machine is
-    wait_until(lambda: len(stored(study)) >= 20)
+    wait_until(lambda: len(stored(study)) >= 20 and len(server.requests) > begun)
     assert told(study)["runs"][0]["alive"]
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)

@@ -258,7 +258,8 @@ def test_json_of_another_kind_is_named_on_postgresql_too(postgres_url, plan):
 
 
 def test_a_file_that_another_program_holds_is_not_called_damaged(tmp_path, monkeypatch):
-    monkeypatch.setattr("experiment.store.database.BUSY_TIMEOUT_S", 0)
+    for module in ("database", "damage"):
+        monkeypatch.setattr(f"experiment.store.{module}.BUSY_TIMEOUT_S", 0)
     open_store(tmp_path).close()
     holder = sqlite3.connect(tmp_path / "study.db", isolation_level=None)
     holder.execute("PRAGMA locking_mode = EXCLUSIVE")
