@@ -16,7 +16,7 @@ from analysis.costs.words import TARGET, region_rows, word_table
 from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
 from analysis.measures.accuracy import with_chance
-from analysis.plan import MEASURES, Measure, Plan, against_reference
+from analysis.plan import MEASURES, Plan, against_reference
 from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -87,9 +87,8 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     truth = tables.dictionary["truth"]
     given = truth[TRUTH_OF[measure.name]]
     quantity, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
-    expected = expected_levels(
-        _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
-    )
+    of_model = _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
+    expected = expected_levels(*of_model)
     effects = {level: float(value) for level, value in given["effects"][factor].items()}
     results = []
     for effect in analysis.effects:
@@ -107,7 +106,12 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         if effect.estimable:
             numbers = effect.estimate, effect.low, effect.high
         results.append(Recovered(*quantity, label, leads_to, *numbers, compared_with, put_in))
-    return [*results, *_standard_deviations(analysis.model, measure, given)]
+    deviations = expected_deviations(*of_model)
+    for unit, label, sd in _standard_deviations(analysis.model):
+        put_in = float(given.get(f"{unit}_sd", 0.0))
+        if put_in:
+            results.append(Recovered(*quantity, label, deviations[unit], sd, None, None, put_in=put_in))
+    return results
 
 
 def _generated(analysis: Analysis, tables: Tables) -> pd.DataFrame:
@@ -146,21 +150,19 @@ def recovered_lapses(tables: Tables) -> list[Recovered]:
     return results
 
 
-def _standard_deviations(
-    model: FittedModelResult, measure: Measure, given: dict[str, Any]
-) -> Iterator[Recovered]:
-    quantity = (measure.name, measure.title, str(given["scale"]))
+def _standard_deviations(model: FittedModelResult) -> Iterator[tuple[str, str, float]]:
     for group in ("participant", "item"):
         for term in model.variance:
-            if term.group == group and "(Intercept)" in term.terms and f"{group}_sd" in given:
-                sd = float(term.sd[term.terms.index("(Intercept)")])
-                yield Recovered(*quantity, f"SD of {group}s", float(given[f"{group}_sd"]), sd, None, None)
-    if model.sigma is not None and given.get("residual_sd"):
-        yield Recovered(*quantity, "SD of single times", float(given["residual_sd"]), model.sigma, None, None)
+            if term.group == group and "(Intercept)" in term.terms:
+                yield group, f"SD of {group}s", float(term.sd[term.terms.index("(Intercept)")])
+    if model.sigma is not None:
+        yield "residual", "SD of single times", model.sigma
 
 
 _NODES = 60
 """Of both quadratures."""
+_STEP = 0.05
+"""Half the distance over which a slope is taken."""
 
 
 def expected_levels(
@@ -171,24 +173,75 @@ def expected_levels(
     lapses: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
     """Return what a mixed model of one factor should find in each of its levels."""
-    fixed, varying = float(given["intercept"]), np.zeros(len(rows))
-    for name, effects in given["effects"].items():
-        if name == factor or name not in rows:
-            continue
-        values = rows[name].map({str(level): float(value) for level, value in effects.items()})
-        values = values.fillna(0.0).to_numpy(dtype=float)
-        if any((rows.groupby(unit)[name].nunique() <= 1).all() for unit in ("participant", "item")):
-            fixed += float(values.mean())
-        else:
-            varying += values
-    if given.get("learning"):
-        varying += float(given["learning"]) * np.log1p(rows["before"].to_numpy(dtype=float))
-    by_level = given["effects"].get(factor, {})
+    eta, by_level = _predictor(rows, factor, given), given["effects"].get(factor, {})
     predicted = _right if given["scale"] == "logit" else _mean_log
     return {
-        level: predicted(fixed + float(by_level.get(level, 0.0)) + varying, rows, given, lapses or {})
-        for level in levels
+        level: predicted(eta + float(by_level.get(level, 0.0)), rows, given, lapses or {}) for level in levels
     }
+
+
+def expected_deviations(
+    rows: pd.DataFrame,
+    factor: str,
+    levels: Sequence[str],
+    given: Mapping[str, Any],
+    lapses: Mapping[str, Any] | None = None,
+) -> dict[str, float]:
+    """Return what standard deviations of participants, of items, and of single times a mixed model of one factor should find.
+
+    Other factors and participants' own effects of them add to these; what makes all differences smaller (lapses, tails, what
+    varies within participants and items) makes these smaller.
+    """
+    lapses, sds = (
+        lapses or {},
+        {unit: float(given.get(f"{unit}_sd", 0.0)) for unit in ("participant", "item")},
+    )
+    eta = _predictor(rows, factor, given) + float(given["effects"].get(factor, {}).get(levels[0], 0.0))
+    variances = {unit: sd**2 for unit, sd in sds.items()} | {"residual": float(eta.var())}
+    for name, effect, constant in _other_factors(rows, factor, given):
+        for unit in constant[:1]:
+            variances[unit] += float(effect.groupby(rows[unit]).first().var())
+        varied = [level for level in rows[name].unique() if level in given["effects"][name]]
+        shares = pd.crosstab(rows["participant"], rows[name], normalize="index")[varied]
+        own = float(given.get("slope_sd", 0.0)) ** 2
+        variances["participant"] += own * float((shares**2).sum(axis=1).mean())
+        variances["residual"] += own * float((shares - shares**2).sum(axis=1).mean())
+    predicted = _right if given["scale"] == "logit" else _mean_log
+    above, below = (predicted(eta + step, rows, given, lapses) for step in (_STEP, -_STEP))
+    flattened = ((above - below) / (2 * _STEP)) ** 2
+    variances = {unit: flattened * variance for unit, variance in variances.items()}
+    if given["scale"] != "logit":
+        grid = np.linspace(eta.min(), eta.max(), 41)
+        _, of_times = _log_times(grid, float(given.get("residual_sd", 0.0)), float(given.get("tail_ms", 0.0)))
+        rate, slower = float(lapses.get("rate", 0.0)), float(lapses.get("slower", 1.0))
+        of_lapses = rate * (1 - rate) * float(np.log(slower)) ** 2
+        variances["residual"] += float(np.interp(eta, grid, of_times).mean()) + of_lapses
+    return {unit: float(np.sqrt(variance)) for unit, variance in variances.items()}
+
+
+def _predictor(rows: pd.DataFrame, factor: str, given: Mapping[str, Any]) -> Array:
+    """Return what was put into each row apart from the factor, with the mean of what varies between participants or items."""
+    eta = np.full(len(rows), float(given["intercept"]))
+    for _, effect, constant in _other_factors(rows, factor, given):
+        eta += effect.mean() if constant else effect.to_numpy(dtype=float)
+    if given.get("learning"):
+        eta += float(given["learning"]) * np.log1p(rows["before"].to_numpy(dtype=float))
+    return eta
+
+
+def _other_factors(
+    rows: pd.DataFrame, factor: str, given: Mapping[str, Any]
+) -> Iterator[tuple[str, pd.Series[float], list[str]]]:
+    """Yield the other factors, their effects in each row, and the units (participants, items) that have one level each."""
+    for name, effects in given["effects"].items():
+        if name != factor and name in rows:
+            effect = rows[name].map({str(level): float(value) for level, value in effects.items()})
+            levels = {unit: rows.groupby(unit)[name].nunique() for unit in ("participant", "item")}
+            yield (
+                name,
+                effect.astype(float).fillna(0.0),
+                [unit for unit, count in levels.items() if (count <= 1).all()],
+            )
 
 
 def _right(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]) -> float:
@@ -206,15 +259,18 @@ def _mean_log(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: 
         sum(float(given.get(f"{unit}_sd", 0.0)) ** 2 for unit in ("participant", "item", "residual"))
     )
     slower = float(lapses.get("rate", 0.0)) * np.log(float(lapses.get("slower", 1.0)))
-    tail = float(given.get("tail_ms", 0.0))
-    if not tail:
-        return float(eta.mean() + slower)
+    grid = np.linspace(eta.min(), eta.max(), 41)
+    means, _ = _log_times(grid, float(spread), float(given.get("tail_ms", 0.0)))
+    return float(np.interp(eta, grid, means).mean() + slower)
+
+
+def _log_times(grid: Array, spread: float, tail: float) -> tuple[Array, Array]:
+    """Return the mean and the variance of the log of times with an exponential tail around each log of a median."""
     z, of_z = np.polynomial.hermite_e.hermegauss(_NODES)
     t, of_t = np.polynomial.laguerre.laggauss(_NODES)
-    grid = np.linspace(eta.min(), eta.max(), 41)
     logs = np.log(np.exp(grid[:, None, None] + spread * z[:, None]) + tail * t)
-    means = np.einsum("gzt,z,t->g", logs, of_z / of_z.sum(), of_t)
-    return float(np.interp(eta, grid, means).mean() + slower)
+    means, squares = (np.einsum("gzt,z,t->g", values, of_z / of_z.sum(), of_t) for values in (logs, logs**2))
+    return means, squares - means**2
 
 
 MEASURE, TITLE = "time_changed", "Time on changed words"

@@ -15,6 +15,7 @@ from analysis.intervals import wilson
 from analysis.parameter_recovery import (
     LAPSING,
     Recovered,
+    expected_deviations,
     expected_levels,
     recovered_lapses,
     recovered_words,
@@ -127,19 +128,51 @@ def test_a_factor_within_participants_and_items_is_averaged_over_answers() -> No
     assert logit(right) < 2.75 - (0.6 + 1.6) / 3
 
 
-def test_times_with_a_tail_lead_to_the_mean_of_their_logarithms() -> None:
-    rows, lapses = crossed(people=2000, items=20), {"rate": 0.05, "slower": 2.0}
-    draw = np.random.default_rng(4)
+LAPSES = {"rate": 0.05, "slower": 2.0}
+
+
+@pytest.fixture(scope="module")
+def timed() -> pd.DataFrame:
+    """Many participants' times with everything that can be put into them."""
+    rows, draw = crossed(people=2000, items=20), np.random.default_rng(4)
     eta = TIME["intercept"] + rows["form"].map(TIME["effects"]["form"]).fillna(0.0)
     eta += rows["speed"].map(TIME["effects"]["speed"]).fillna(0.0) - 0.05 * np.log1p(rows["before"])
     eta += draw.normal(0, 0.2, 2000)[rows["participant"]] + draw.normal(0, 0.28, len(rows))
-    eta += draw.normal(0, 0.06, len(rows))
+    own = draw.normal(0, 0.1, 2000)[rows["participant"]]  # of the fast
+    eta += draw.normal(0, 0.06, len(rows)) + np.where(rows["speed"] == "fast", own, 0.0)
     times = np.exp(eta) + draw.exponential(90.0, len(rows))
     times *= np.where(draw.random(len(rows)) < 0.05, 2.0, 1.0)
-    means = np.log(times).groupby(rows["form"]).mean()
-    found = expected_levels(rows, "form", FORMS, TIME, lapses)
-    assert found == pytest.approx(means.to_dict(), abs=0.012)
+    return rows.assign(log=np.log(times))
+
+
+def test_times_with_a_tail_lead_to_the_mean_of_their_logarithms(timed: pd.DataFrame) -> None:
+    found = expected_levels(timed, "form", FORMS, TIME, LAPSES)
+    assert found == pytest.approx(timed.groupby("form")["log"].mean().to_dict(), abs=0.012)
     assert found["intact"] > 6.0 and found["strong"] - found["intact"] < 0.25
+
+
+def test_standard_deviations_contain_what_the_model_does_not(timed: pd.DataFrame) -> None:
+    # items' deviations of ``timed`` are drawn anew in each trial
+    given = {**TIME, "slope_sd": 0.1, "item_sd": 0.0, "residual_sd": float(np.hypot(0.28, 0.06))}
+    found = expected_deviations(timed, "form", FORMS, given, LAPSES)
+    centred = timed["log"] - timed.groupby("form")["log"].transform("mean")
+    by_participant = centred.groupby(timed["participant"])
+    within = float((centred - by_participant.transform("mean")).var()) * 60 / 59
+    between = float(by_participant.mean().var()) - within / 60
+    assert found["participant"] == pytest.approx(np.sqrt(between), rel=0.03)
+    assert found["residual"] == pytest.approx(np.sqrt(within), rel=0.03)
+
+
+def test_a_factor_adds_to_the_deviations_of_those_between_whom_it_varies() -> None:
+    found = expected_deviations(crossed(), "form", FORMS, ACCURACY)
+    assert found["participant"] == pytest.approx(
+        np.hypot(0.6, 0.8 * np.std([1, 1, 0, 0, 0, 0, 0, 0], ddof=1))
+    )
+    assert found["item"] == pytest.approx(np.hypot(0.5, 0.5 * np.std([1, 0] * 6, ddof=1)))
+    of_speed = expected_deviations(crossed(), "speed", ("slow", "fast"), ACCURACY)
+    assert 0.5 < of_speed["participant"] < 0.6, "forms within participants make log odds smaller"
+    only = {**ACCURACY, "effects": {"form": ACCURACY["effects"]["form"]}}
+    assert expected_deviations(crossed(), "form", FORMS, only)["participant"] == pytest.approx(0.6)
 
 
 def test_lapses_are_right_by_chance() -> None:
