@@ -123,8 +123,7 @@ def gather(
     recovered_effects, extra, recovering = _recovery(tables, analyses, say)
     say("figures")
     effects_drawn = planned_effects(analyses, matrix, recovered_effects, tables.dictionary["truth"] or {})
-    prose = str((tables.dictionary["columns"].get(RECOVERED.name) or {}).get("prose") or "")
-    laid_tables = [table for description in means for table in tables_of(description, prose)]
+    laid_tables = [table for description in means for table in tables_of(description)]
     described_already = {
         (measure.name, description.part.stem) for description in means for measure in description.cells
     }

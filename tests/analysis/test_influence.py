@@ -46,6 +46,7 @@ def test_a_model_that_is_too_large_to_be_checked_is_named(
     chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
     assert len(chapter.blocks) == 2
     assert "not checked, because the analysis has more than 50 trials (80)" in words_in(chapter)
+    assert not any(chapter.methods), "nothing was left out"
 
 
 def test_the_chapter_names_the_most_influential_participant(handover: Make) -> None:
@@ -54,6 +55,11 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
     chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
     said = [plain_text(one) for one in chapter.blocks if isinstance(one, str)]
     assert len(said) == 2 and all("one participant changes a contrast by at most" in one for one in said)
+    accuracy = {"comprehension": PLANNED["comprehension"]}
+    of_accuracy = load(handover(rows, dictionary={"planned": accuracy}))
+    analyses = carry_out_all(plans(of_accuracy), of_accuracy)
+    without_times = chapter_of(model_checks.write, material_of(of_accuracy, analyses))
+    assert ["for times" in " ".join(one.methods) for one in (chapter, without_times)] == [True, False]
     # the likelihood of the first model has no maximum, so that there is nothing to check
     assert ["uniformity p" in one for one in said] == [False, True]
     assert all(" ([[figure:model_checks_" in one and one.endswith(".") for one in said), (

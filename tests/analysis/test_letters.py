@@ -471,6 +471,8 @@ def test_real_people_take_transposed_letters_for_words_more_often_than_substitut
 ) -> None:
     contrasts = tables_in(chapter_of(letters.write, decisions))["letter_contrasts"]
     (row,) = rows_by_head(contrasts)["People: accuracy (percentage points)"]
+    assert "kinds of change" in contrasts.title and "places" not in contrasts.title
+    assert "more errors, more time" in contrasts.note and "bits" not in contrasts.note
     difference = float(row[1].replace("−", "-"))
     used = decisions.trials[decisions.trials["position"] != "word"]
     means = used.groupby(["reader", "position"])["correct"].mean().unstack()

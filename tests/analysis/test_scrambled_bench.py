@@ -517,6 +517,9 @@ def test_the_printed_cells_of_all_tables_are_whole() -> None:
 def test_questions_have_accuracy_and_gain_in_the_papers_columns(tmp_path: Path) -> None:
     chapter = chapter_of(write, questions(tmp_path))
     made = paper_cells(chapter, "scrambled_bench_6")
+    note = tables_in(chapter)["scrambled_bench_6"].note
+    assert "KFL as in" in note and "KF&KR1" not in note and "< 0" not in note
+    assert "RPG" in chapter.methods[0] and "ED is" not in chapter.methods[0]
     assert re.search(r"\S shows? this study", str(chapter.blocks[0]))
     assert made["small", "Acc"] == {"Ori": "100.00", "100%": "40.00", "KFL": "70.00", "Sub": "20.00"}
     assert made["small", "RPG"] == {"Ori": "100.00", "100%": "25.00", "KFL": "62.50", "Sub": "0.00"}
@@ -583,6 +586,8 @@ def test_sentences_have_distance_and_rate_in_the_table_of_their_manner(
     chapter = chapter_of(write, sentences(tmp_path, few_shot=few_shot))
     made = paper_cells(chapter, f"scrambled_bench_{number}")
     assert made["net", "ED"] == {"Ori": "0.00", "50%": "0.00", "KL&KR1": "8.00"}
+    assert "< 0" in tables_in(chapter)[f"scrambled_bench_{number}"].note
+    assert "ED is" in chapter.methods[0] and "RPG" not in chapter.methods[0]
     # two letters exchanged are two edits; eight are left in the last
     assert made["net", "RR"] == {"Ori": "–", "50%": "100.00", "KL&KR1": "−300.00"}
 

@@ -94,7 +94,7 @@ def _origin_of_means(analysis: Analysis, computed: str) -> Origin:
     return origin_of_trials([analysis], computed)
 
 
-def tables_of(description: Description, prose: str) -> Iterator[tuple[Pair, ApaTable]]:
+def tables_of(description: Description) -> Iterator[tuple[Pair, ApaTable]]:
     """Lay out the means of every measure."""
     part = description.part
     for measure, cells in description.cells.items():
@@ -102,7 +102,7 @@ def tables_of(description: Description, prose: str) -> Iterator[tuple[Pair, ApaT
             continue
         recovered = description.cells[RECOVERED]
         if measure.name == "correct" and recovered:
-            table = layouts.accuracy_and_recovery_table(cells, recovered, part.factor, prose)
+            table = layouts.accuracy_and_recovery_table(cells, recovered, part.factor)
         else:
             table = layouts.descriptive_table(cells, measure, part.factor)
         table = table_of_part(table, part, f"descriptives_{measure.name}_{part.stem}")

@@ -95,9 +95,9 @@ def _rows_of(measure: Measure) -> tuple[Condition, ...]:
 
 
 def accuracy_and_recovery_table(
-    exact: Sequence[ConditionMean], recovered: Sequence[ConditionMean], factor: str, prose: str
+    exact: Sequence[ConditionMean], recovered: Sequence[ConditionMean], factor: str
 ) -> ApaTable:
-    """Lay out exact accuracy and mean recovery of typed answers side by side; ``prose`` describes the score."""
+    """Lay out exact accuracy and mean recovery of typed answers side by side."""
     recovery = {(cell.group, cell.level): cell for cell in recovered}
     rows: list[dict[str, Any]] = [
         {**_row(cell), "near": recovery.get((cell.group, cell.level))} for cell in exact
@@ -105,7 +105,6 @@ def accuracy_and_recovery_table(
     intervals = intervals_told(exact, f"of accuracy {OF_SHARES}, of recovery Student's over items")
     facts: dict[str, Any] = {
         "factor": factor,
-        "prose": prose,
         **_spread(exact),
         "intervals": intervals,
         "recovery": RECOVERED.name,

@@ -30,21 +30,33 @@ def write(material: Material) -> Chapter | None:
     ]
     blocks: list[Block] = []
     first_of: dict[tuple[object, ...], str] = {}
+    units: dict[str, None] = {}
+    has_times = False
     for analysis in planned:
         if 0 < len(analysis.rows) <= MOST_ROWS:
             material.told(f"model checks: {analysis.plan.name}")
-            blocks += _checked(analysis, material, first_of)
+            changes = influences(analysis, material.tables)
+            units |= dict.fromkeys(changes)
+            has_times |= bool(changes) and analysis.plan.measure.logged
+            blocks += _checked(analysis, material, first_of, changes)
         elif len(analysis.rows):
             text = LAYOUT.sentences(
                 "unchecked", name=analysis.plan.name, most=MOST_ROWS, trials=len(analysis.rows)
             )
             blocks.append(text)
     groups = [group for analysis in planned for group in analysis.groups]
-    methods = LAYOUT.sentences("methods", has_residuals=bool(first_of))
+    methods = LAYOUT.sentences(
+        "methods", has_residuals=bool(first_of), units=list(units), has_times=has_times
+    )
     return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, (methods,), planned=True)
 
 
-def _checked(analysis: Analysis, material: Material, first_of: dict[tuple[object, ...], str]) -> list[Block]:
+def _checked(
+    analysis: Analysis,
+    material: Material,
+    first_of: dict[tuple[object, ...], str],
+    changes: Mapping[str, pd.DataFrame],
+) -> list[Block]:
     """Write the checks of one analysis; ``first_of`` has the plan by which a mixed model was checked, for others that share it."""
     plan, residuals, model = analysis.plan, None, analysis.model
     checked_by = ""
@@ -53,7 +65,6 @@ def _checked(analysis: Analysis, material: Material, first_of: dict[tuple[object
     if analysis.fit is not None and checked_by == plan.name:
         seed = f"{material.tables.dictionary['study']} {plan.name}"
         residuals = simulated_residuals(analysis.fit, seed=seed)
-    changes = influences(analysis, material.tables)
     if residuals is None and not changes:
         return []
     largest = {unit: table.abs().max(axis=1) for unit, table in changes.items()}

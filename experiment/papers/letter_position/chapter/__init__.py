@@ -52,7 +52,9 @@ from experiment.papers.letter_position.chapter.figures import (
     percent_added,
 )
 from experiment.papers.letter_position.chapter.measures import (
+    KINDS_COMPARED,
     MEASURES,
+    PLACES_COMPARED,
     READERS,
     RESAMPLES,
     ZONES,
@@ -76,6 +78,8 @@ TABLES = {
     "place_from_end": "letter_places_end",
     "distance": "letter_distances",
 }
+MORE = {None: "more errors", True: "more time", False: "more bits"}
+"""What a cost is, by whose measure it is."""
 PAIRED_KINDS = ("transposition", "substitution")
 OF_TEXTS = {measure.name: measure for measure in MEASURES}
 
@@ -160,7 +164,20 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
             blocks.append(table)
     rows = [row for measure in measures for row in _contrasts(measure)]
     if rows:
-        table = LAYOUT.table("letter_contrasts", rows, kinds=kinds, **_source(measures))
+        places = pd.concat([measure.table("zone") for measure in measures])
+        table = LAYOUT.table(
+            "letter_contrasts",
+            rows,
+            kinds=kinds,
+            costs=list(dict.fromkeys(MORE[row["measure"].people] for row in rows)),
+            has_places=any(row["contrast"] in PLACES_COMPARED for row in rows),
+            has_kinds=any(row["contrast"] == KINDS_COMPARED for row in rows),
+            has_distance=any(row["is_slope"] for row in rows),
+            has_tested=any(row["p"] != row["p"] and row["p_adjusted"] == row["p_adjusted"] for row in rows),
+            has_untested=any(row["p"] == row["p"] for row in rows),
+            has_several_kinds=places["change"].nunique() > 1,
+            **_source(measures),
+        )
         blocks += contrasts_in_words(measures, kinds, table)
     return blocks
 

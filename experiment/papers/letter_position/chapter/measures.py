@@ -226,9 +226,9 @@ def _questions(by: dict[str, list[GroupCosts]]) -> list[LetterContrast]:
             ([f"{kind}{SEPARATOR}{zone}" for zone in first], [f"{kind}{SEPARATOR}{zone}" for zone in second])
             for kind in kinds
         ]
-        for name, (first, second) in _COMPARED.items()
+        for name, (first, second) in PLACES_COMPARED.items()
     }
-    sides["substitution − transposition"] = [
+    sides[KINDS_COMPARED] = [
         ([f"substitution{SEPARATOR}{zone}"], [f"transposition{SEPARATOR}{zone}"]) for zone in ZONES
     ]
     pairs_of = {
@@ -238,7 +238,8 @@ def _questions(by: dict[str, list[GroupCosts]]) -> list[LetterContrast]:
     return contrasts + _of_distance(by["distance"], kinds)
 
 
-_COMPARED = {
+KINDS_COMPARED = "substitution − transposition"
+PLACES_COMPARED = {
     "initial − internal": (["initial"], ["internal"]),
     "final − internal": (["final"], ["internal"]),
     "initial − final": (["initial"], ["final"]),

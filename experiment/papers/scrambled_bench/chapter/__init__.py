@@ -143,7 +143,8 @@ def write(material: Material) -> Chapter | None:
         kinds = {group: kinds_of(used_trials)[group] for group in order}
         shown |= set(order)
         blocks += _part(part, cells, kinds, tables.dictionary["readers"])
-    return LAYOUT.chapter("scrambled-bench", blocks, shown, kinds_of(tables.trials))
+    methods = [LAYOUT.sentences("methods", tasks={part.task for part in parts})]
+    return LAYOUT.chapter("scrambled-bench", blocks, shown, kinds_of(tables.trials), methods)
 
 
 def _part(
@@ -251,7 +252,17 @@ def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> Ap
 def _laid(
     key: str, part: StudyPart, rows: list[Row], columns: list[str], table: str = "", **values: Any
 ) -> ApaTable:
-    facts = {"head": "", "number_of": table or part.table, "columns": columns, "part_of": part, **values}
+    cells = [cell for row in rows for cell in row["cells"].values()]
+    facts = {
+        "head": "",
+        "number_of": table or part.table,
+        "columns": columns,
+        "part_of": part,
+        "has_shares": any(column.endswith("%") for column in columns),
+        "kept": [column for column in columns if column.startswith("K")],
+        "is_below_0": any(cell.startswith(("−", "< 0")) for cell in cells),
+        **values,
+    }
     return LAYOUT.table(key, rows, f"scrambled_bench_{facts['number_of']}", **facts)
 
 
