@@ -19,7 +19,6 @@ from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
 from experiment.simulated import GroundTruth, Lapses, SimulatedReader, TrueEffects, Words, read_truth
-from experiment.simulated.reader import position_of
 from experiment.simulated.truth import Typing
 from experiment.store import open_store, queries
 from experiment.study import Study
@@ -155,20 +154,6 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading):
                     cost = math.log(region["rt"] / (180 + 18 * len(word)))
                     costs[trial["condition"]["position"]].add(round(cost, 6))
     assert costs == {"intact": {0.0}, "near": {0.2}, "far": {round(0.2 * 1.5**2, 6)}, "ends": {0.5}}
-
-
-@pytest.mark.parametrize(
-    ("permutation", "position"),
-    [
-        ([1, 0, 2, 3], "initial"),
-        ([0, 2, 1, 3], "internal"),
-        ([0, 1, 3, 2], "final"),
-        ([3, 1, 2, 0], "external"),
-        ([0, None, 2], "internal"),
-    ],
-)
-def test_the_position_of_a_change_is_read_off_its_permutation(permutation, position):
-    assert position_of({"permutation": permutation}) == position  # type: ignore[typeddict-item]
 
 
 @pytest.mark.parametrize(

@@ -222,8 +222,9 @@ def sessions_in(address: str) -> int:
 @pytest.mark.postgres
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("study", ["small", "large"])
-def test_a_dump_is_not_restored_while_any_study_of_the_database_is_served(two_studies, study):
+def test_a_dump_is_not_restored_while_any_study_of_the_database_is_served(two_studies, study, monkeypatch):
     address, small, dump = two_studies
+    monkeypatch.setattr("experiment.store.restoring._ENDING_S", 0)
     url = make_url(address).set(drivername="postgresql+psycopg")
     with serving(url, study, b"key"):
         refused = wrods("restore", small.folder, dump, given="y\n")
