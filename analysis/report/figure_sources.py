@@ -18,6 +18,7 @@ SAME_NUMBERS = (
     (r"model_checks_(.+)", ("differences_{0}", "model_{0}")),
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
     (r"(profiles_models_.+)_plane", ("{}",)),
+    (r"(recovered_text(?:_.+)?)", ("{}", "{}_rates")),
     (r"robustness_by_size", ("robustness", "size_slopes")),
 )
 """Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken."""

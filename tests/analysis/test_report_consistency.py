@@ -19,9 +19,11 @@ from analysis.readers import spoken
 from analysis.report.apa_tables import Head
 from analysis.report.chapters import optional_names
 from analysis.report.content import gather
+from analysis.report.figure_sources import figure_source
 from analysis.report.inline import plain_text
 from analysis.report.numbering import ReportContent
 from analysis.report.results import in_mixed_model
+from analysis.report.worth import numbers_in
 from analysis.robustness import SAME, SCALE
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
@@ -274,3 +276,17 @@ def test_a_difference_is_tested_once(every_chapter: ReportContent) -> None:
         for one in section.analysis.contrasts
     ]
     assert len(tested) == len(set(tested))
+
+
+def test_no_other_table_has_more_of_a_figures_numbers_than_its_source(every_chapter: ReportContent) -> None:
+    tables = {one.number: numbers_in(one.table) for one in every_chapter.all_tables()}
+    better = []
+    for figure in every_chapter.all_figures():
+        named = figure_source(figure, every_chapter).tables
+        assert set(named) <= set(tables)
+        told = {number for number in re.findall(NUMBER, figure.drawing.alternative) if "." in number}
+        # numbers of few digits are in many tables
+        least = max(len(set().union(*(tables[number] & told for number in named))), len(told) // 2)
+        more = {number for number, cells in tables.items() if named and len(cells & told) > least}
+        better += [(figure.drawing.name, named, more)] if more else []
+    assert not better, better

@@ -7,7 +7,8 @@ PAPER = Paper(
     __name__,
     chapters={"letters": "chapter:write"},
     figure_tables={
-        r"letter_curves.*": ("letter_places_start", "letter_places_end"),
-        r"letter_(?:curves|map_).*": ("letter_zones",),
+        r"letter_curves(?:_\d+)?": ("letter_places_start", "letter_places_end"),
+        r"letter_curves_zones(?:_\d+)?": ("letter_places_start", "letter_places_end", "letter_zones"),
+        r"letter_(?:zones|map)(?:_.*)?": ("letter_zones",),
     },
 )

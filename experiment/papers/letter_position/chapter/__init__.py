@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,9 @@ TABLES = {
     "place_from_end": "letter_places_end",
     "distance": "letter_distances",
 }
+FEW_AT_POSITIONS = (
+    "too few items at single positions to show more than initial, internal, and final letters do"
+)
 MORE = {None: "more errors", True: "more time", False: "more bits"}
 """What a cost is, by whose measure it is."""
 PAIRED_KINDS = ("transposition", "substitution")
@@ -140,14 +143,28 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
     """Write costs place by place: people and models together, curves, maps, tables, comparisons."""
     main = costs_beside(tables, measures, kinds)
     has_intact = all(measure.given.has_intact for measure in measures)
-    curves = [
-        letter_curves(
-            "letter_curves" if number == 1 else f"letter_curves_{number}",
-            page,
-            *LAYOUT.caption("curves", has_intact=measures[0].given.has_intact, **_on_curves(measures, page)),
+    by_position = False
+    curves = []
+    for number, page in enumerate(pages(panels(measures)), 1):
+        segments = {len(panel.segments) for panel in page}
+        by_position |= max(segments) > 1
+        # the name tells which tables have the numbers
+        stem = (
+            "letter_curves"
+            if min(segments) > 1
+            else "letter_zones"
+            if max(segments) < 2
+            else "letter_curves_zones"
         )
-        for number, page in enumerate(pages(panels(measures)), 1)
-    ]
+        curves.append(
+            letter_curves(
+                stem if number == 1 else f"{stem}_{number}",
+                page,
+                *LAYOUT.caption(
+                    "curves", has_intact=measures[0].given.has_intact, **_on_curves(measures, page)
+                ),
+            )
+        )
     several = len({place for measure in measures for place in measure.table("zone")["place"]}) > 1
     blocks = main + LAYOUT.blocks(
         "places",
@@ -161,7 +178,8 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
     for by in TABLES:
         table = _places_table(by, measures)
         if table is not None:
-            blocks.append(table)
+            is_untold = table.drawn and not by_position
+            blocks.append(replace(table, withheld=FEW_AT_POSITIONS) if is_untold else table)
     rows = [row for measure in measures for row in _contrasts(measure)]
     if rows:
         places = pd.concat([measure.table("zone") for measure in measures])
