@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -409,12 +410,15 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     if not servers:
         return {}
     faults: dict[str, UserError] = {}
+    warn = partial(click.echo, err=True)
     with own_store(study) as store:
         for name, settings in servers.items():
             run_id, whose, budget = new_run_id(), f"check {name}", budget_of(study)
             try:
                 price = price_of(settings)
-                with calls_of(study, store, price, run_id=run_id, reader=whose, budget=budget) as calls:
+                with calls_of(
+                    study, store, price, run_id=run_id, reader=whose, budget=budget, say=warn
+                ) as calls:
                     found_capabilities = capabilities(settings, calls).describe()
             except UserError as fault:
                 faults[name] = fault

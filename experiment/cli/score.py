@@ -209,10 +209,11 @@ def _judge(
             click.echo(f"{message.content}\n{'─' * 100}", err=True)
         return judge_again(study, store, None, judge, settings, reader=reader)
     price = price_of(settings)
+    warn = partial(click.echo, err=True)
     run_id, name = f"judge-{secrets.token_hex(6)}", f"judge {judge}"
     with (
         closing(open_engine(settings)) as engine,
-        calls_of(study, store, price, run_id=run_id, reader=name, budget=budget_of(study)) as calls,
+        calls_of(study, store, price, run_id=run_id, reader=name, budget=budget_of(study), say=warn) as calls,
     ):
         return judge_again(study, store, engine, judge, settings, reader=reader, calls=calls, run_id=run_id)
 

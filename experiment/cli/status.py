@@ -48,7 +48,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     """Return a study's sessions by reader and state, its models' runs, and its costs, as JSON."""
     from experiment.cli.status_counts import readers_of
     from experiment.models.api.batch import known_batches
-    from experiment.models.journal import spending
+    from experiment.models.journal import killed_commands, runs_not_in_journal, spending
     from experiment.models.runs import budget_of, runs_of
     from experiment.models.runs.context_overflow import ended_of
     from experiment.models.runs.status import dead_runs
@@ -57,7 +57,9 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     with store.read() as connection:
         readers = readers_of(connection, study.id)
         runs = runs_of(connection, study.id)
-        spent = spending(connection, study, dead_runs(connection, study.id))
+        dead = {*dead_runs(connection, study.id), *killed_commands(connection, study)}
+        spent = spending(connection, study, dead)
+        not_in_journal = runs_not_in_journal(connection, study)
         ended = ended_of(connection, study.id)
         counted_only = {kind: number_of(connection, study.id, kind) for kind in (DECLINED, UNDECIDED)}
     budget = budget_of(study)
@@ -76,6 +78,7 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
             "may_have_been_spent_usd": spent.unknown,
             "budget_usd": budget,
             "left_usd": None if budget is None else max(0.0, budget - spent.total),
+            "runs_not_in_journal": not_in_journal,
         },
     }
 
@@ -104,6 +107,7 @@ def _states(reader: Mapping[str, Any]) -> str:
 def _print(summary: Mapping[str, Any]) -> None:
     from experiment.cli.progress import line
     from experiment.models.costs import format_usd
+    from experiment.models.journal import describe_missing
     from experiment.models.runs import RunStatus
     from experiment.models.runs.status import SILENT_S, describe_unread
     from stimuli.audit.findings import counted
@@ -200,3 +204,5 @@ def _print(summary: Mapping[str, Any]) -> None:
                 "when a run was killed, cut off or out of time. It counts against the budget, because the provider may bill it; if "
                 "the bill shows that it did not, raise `models: budget` by that amount."
             )
+        if money["runs_not_in_journal"]:
+            click.echo(f"  {describe_missing(money['runs_not_in_journal'])}")

@@ -15,7 +15,7 @@ import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -31,6 +31,7 @@ from experiment.store.database import BUSY_TIMEOUT_S, use_wal
 from experiment.store.erasure import empty_log
 from experiment.store.records import now
 from experiment.store.tables import calls, reservations, sessions
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 from stimuli.files import overwrite
 
@@ -199,7 +200,10 @@ class Journal:
 
     def find(self, request: bytes) -> StoredReply | None:
         """Return the reply to an earlier request that was the same; None if there is none."""
-        query = "SELECT call, body, took_ms, first_ms FROM calls JOIN replies USING (call) WHERE request = ? AND state = ? LIMIT 1"
+        query = (
+            "SELECT call, body, took_ms, first_ms FROM calls JOIN replies USING (call) WHERE request = ? AND state = ? "
+            "ORDER BY call DESC LIMIT 1"
+        )
         try:
             with self._reads:
                 row = self._reading.execute(query, (request, ANSWERED)).fetchone()
@@ -301,10 +305,15 @@ def _tell(changes: Iterable[_Change]) -> None:
 def begin_run(connection: sqlite3.Connection, study: str, run_id: str, reader: str) -> tuple[int, float]:
     """Add a run, and count the open calls of this reader's earlier runs as lost; return its number and their most in US dollars.
 
+    Requests in batches stay open until these are fetched.
+
     No other run of the reader may be active: the caller holds its lease.
     """
     run = run_number(connection, study, run_id, reader)
-    earlier = "SELECT run FROM runs WHERE study = ? AND reader = ? AND run != ? AND open_usd > 0"
+    earlier = (
+        "SELECT run FROM runs WHERE study = ? AND reader = ? AND run != ? AND open_usd > 0 "
+        "AND run_id NOT LIKE 'batch-%'"
+    )
     rows = connection.execute(earlier, (study, reader, run)).fetchall()
     return run, sum(close_run(connection, its_run) for (its_run,) in rows)
 
@@ -415,8 +424,8 @@ def spending(connection: Connection, study: Study, dead: Collection[str] = ()) -
     with _existing(study.folder) as journal:
         query = "SELECT run_id, counted_usd, bound_usd, open_usd FROM runs WHERE study = ?"
         rows = [] if journal is None else journal.execute(query, (study.id,)).fetchall()
-    for run_id, counted, bound, still_open in rows:
-        spent += counted
+    for run_id, by_tokens, bound, still_open in rows:
+        spent += by_tokens
         unknown += bound + (still_open if run_id in dead else 0.0)
         set_aside += 0.0 if run_id in dead else still_open
     of_study = select(sessions.c.session_id).where(sessions.c.study == study.id)
@@ -435,6 +444,48 @@ def spending(connection: Connection, study: Study, dead: Collection[str] = ()) -
         elif state in ("open", "batch"):
             set_aside += amount
     return Spending(spent, set_aside, unknown)
+
+
+def killed_commands(connection: Connection, study: Study) -> set[str]:
+    """Return the runs with requests in flight whose reader no command holds: judges and probes that were killed, among others."""
+    query = "SELECT run_id, reader FROM runs WHERE study = ? AND open_usd > 0 AND run_id NOT LIKE 'batch-%'"
+    with _existing(study.folder) as journal:
+        rows = [] if journal is None else journal.execute(query, (study.id,)).fetchall()
+    address = connection.engine.url.render_as_string(hide_password=False)
+    killed = set()
+    for run_id, reader in rows:
+        with suppress(UserError), leased(address, study.id, reader):
+            killed.add(run_id)
+    return killed
+
+
+def runs_not_in_journal(connection: Connection, study: Study) -> list[str]:
+    """Return the runs whose stored calls cost something, and of which the journal knows nothing."""
+    of_study = select(sessions.c.session_id).where(sessions.c.study == study.id)
+    query = select(calls.c.run_id).where(calls.c.session_id.in_(of_study), calls.c.cost_usd > 0)
+    # earlier versions recorded spending in the database
+    earlier = select(reservations.c.run_id).where(reservations.c.study == study.id)
+    known = set(connection.scalars(earlier))
+    with _existing(study.folder) as journal:
+        if journal is not None:
+            known |= {run_id for (run_id,) in journal.execute("SELECT run_id FROM runs")}
+    return [run_id for run_id in connection.scalars(query.distinct()) if run_id and run_id not in known]
+
+
+def warn_of_missing_runs(connection: Connection, study: Study, say: Callable[[str], None]) -> None:
+    """Say if the journal lacks runs that cost something, and how to mend it."""
+    if run_ids := runs_not_in_journal(connection, study):
+        say(describe_missing(run_ids))
+
+
+def describe_missing(run_ids: Sequence[str]) -> str:
+    """Return a warning that the journal lacks runs, and how to mend it."""
+    return (
+        f"{FILE} lacks {counted(len(run_ids), 'run')} whose answers are stored ({', '.join(run_ids[:3])}"
+        f"{', …' if len(run_ids) > 3 else ''}): their answers count as spent, but not their requests without an answer. Copy "
+        f"{FILE} here from where they ran, together with {FILE}-wal if there is one, while no run is in progress; if it is "
+        "lost, lower `models: budget` by what the provider's bill shows in addition."
+    )
 
 
 def book(connection: Connection, study: str, reader: str, name: str, usd: float) -> None:
@@ -771,13 +822,21 @@ class ModelCalls:
 
 @contextmanager
 def calls_of(
-    study: Study, store: Store, price: Price, *, run_id: str, reader: str, budget: float | None
+    study: Study,
+    store: Store,
+    price: Price,
+    *,
+    run_id: str,
+    reader: str,
+    budget: float | None,
+    say: Callable[[str], None],
 ) -> Iterator[ModelCalls]:
     """Open the journal for the calls of one model outside a run, such as a judge or a probe, one command at a time."""
     address = store.address.render_as_string(hide_password=False)
     with leased(address, study.id, reader), closing(Journal(study.folder)) as journal:
         with store.read() as connection:
             limits = SpendingLimits(budget).without_spent_elsewhere(connection, study, journal)
+            warn_of_missing_runs(connection, study, say)
         model_calls = ModelCalls(price, limits, JournaledRun.begin(journal, study.id, run_id, reader))
         try:
             yield model_calls

@@ -233,8 +233,7 @@ def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
     if session_id:
         with service.store.read() as connection:
             row = queries.session(connection, session_id)
-    plan = service.plan_session(service.list_ids[0], "parting", 0) if row is None else row["plan"]
-    screens = {screen["kind"]: screen for screen in plan["screens"]}
+    screens = service.screens(None if row is None else row["plan"])
     debrief, consent = screens.get("debrief"), screens.get("consent")
     parting: dict[str, Any] = {"debrief": None if debrief is None else debrief["html"]}
     if row is not None:

@@ -93,15 +93,17 @@ def participant(study: str) -> str | tuple[str, int]:
         refusal = _refusal(service, config["platform"], signed)
     if refusal is not None:
         assert service.recruitment is not None and service.recruitment.platform is not None
+        shown_kind = SHOWN_WITH.get(refusal.kind)
+        screen = service.screens().get(shown_kind) if shown_kind is not None else None
         page = render_template(
             "arrival.html",
             title=service.shown_title,
             **speaking(service),
             platform=service.recruitment.platform.name,
             refusal=refusal,
-            screen=_screen(service, SHOWN_WITH[refusal.kind]) if refusal.kind in SHOWN_WITH else None,
+            screen=None if screen is None else screen["html"],
         )
-        return page, 200 if refusal.kind in SHOWN_WITH else 403
+        return page, 403 if shown_kind is None else 200
     return render_template(
         "participant.html",
         title=service.shown_title,
@@ -129,13 +131,6 @@ def _refusal(service: StudyService, given: dict[str, str], signed: Signed) -> En
         return refusal
     with service.store.read() as connection:
         return person_refusal(connection, service, given, is_signed=signed.standing == "valid")
-
-
-def _screen(service: StudyService, kind: str) -> str | None:
-    """Return a text of the study as all participants see it; reading it needs no session."""
-    plan = service.plan_session(service.list_ids[0], "preview", 0)
-    screens = service.participant_view(plan)["screens"]
-    return next((str(screen["html"]) for screen in screens if screen["kind"] == kind), None)
 
 
 def _config(service: StudyService, signed: Signed) -> dict[str, Any]:

@@ -141,6 +141,11 @@ class StudyService:
     rating: Rating | None = None
     clock: Callable[[], datetime] = present
 
+    def screens(self, plan: Plan | None = None) -> dict[str, Mapping[str, Any]]:
+        """Return the screens of a plan by kind, as a participant sees them; without one, of a session of the first list."""
+        plan = plan or self.plan_session(self.list_ids[0], "", 0)
+        return {screen["kind"]: screen for screen in self.participant_view(plan)["screens"]}
+
 
 def service_for(
     study: Study,

@@ -113,17 +113,24 @@ class ApiEngine:
         pictures = [picture.to_json() for message in request.messages for picture in message.pictures]
         return shown | ({"pictures": pictures} if pictures else {})
 
-    def probe(self) -> Capabilities:
-        """Return the endpoint's capabilities, found with a few tiny requests; RunStopped if server, key or model is missing."""
+    def probe(self, *, is_renewed: bool = False) -> Capabilities:
+        """Return the endpoint's capabilities, found with a few tiny requests; RunStopped if server, key or model is missing.
+
+        What a server is paid for is requested once, unless the probe is renewed: later the journal has the replies.
+        """
         if self._capabilities is None:
             # in a separate thread, because the caller's may already run a loop, as in a notebook
             with ThreadPoolExecutor(1, "wrods-probe") as thread:
-                self._capabilities = thread.submit(asyncio.run, self._probe()).result()
+                self._capabilities = thread.submit(
+                    asyncio.run, self._probe(reuses_replies=not is_renewed and not self.calls.price.is_free)
+                ).result()
         return self._capabilities
 
-    async def _probe(self) -> Capabilities:
+    async def _probe(self, *, reuses_replies: bool) -> Capabilities:
         async with self._transport() as transport:
-            questions = Questions(transport, self._format, self.calls, self._pace)
+            questions = Questions(
+                transport, self._format, self.calls, self._pace, reuses_replies=reuses_replies
+            )
             try:
                 return await probe(questions)
             finally:
@@ -258,4 +265,4 @@ def capabilities(settings: ModelSettings, calls: ModelCalls | None = None) -> Ca
     """Return the capabilities of a model's endpoint, found with a few tiny requests, which are recorded among its calls."""
     engine = ApiEngine(settings)
     engine.calls = calls or engine.calls
-    return engine.probe()
+    return engine.probe(is_renewed=True)

@@ -24,6 +24,7 @@ from experiment.models.journal import (
     JournaledRun,
     ModelCalls,
     SpendingLimits,
+    warn_of_missing_runs,
 )
 from experiment.models.leases import leased
 from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
@@ -290,6 +291,7 @@ class CommandRun:
             stack.callback(self._journal.close)
             with self.store.read() as connection:
                 self._spending = self._spending.without_spent_elsewhere(connection, self.study, self._journal)
+                warn_of_missing_runs(connection, self.study, self._say)
         return JournaledRun.begin(self._journal, self.study.id, run_id, reader)
 
     def _state_writer(self, run_id: str, session: ModelSession, left: int) -> Any:

@@ -14,7 +14,8 @@ import pytest
 from sqlalchemy import select
 
 from experiment.models.api.retrying import judge_status
-from experiment.models.journal import FILE, Journal, forget, run_number
+from experiment.models.journal import FILE, Journal, forget, intend, run_number
+from experiment.models.leases import leased
 from experiment.store import open_store
 from experiment.store.erasure import note_due
 from experiment.store.tables import calls, reservations
@@ -115,6 +116,62 @@ def test_a_judge_is_not_paid_twice_for_replies_that_the_store_lost(study, server
         of_judge = USD_A_TOKEN * sum(row["prompt_tokens"] + row["completion_tokens"] for row in judged)
         assert money(study)["spent_usd"] == pytest.approx(of_judge)
         (study / "study.db").write_bytes(before)
+
+
+def test_a_judge_that_was_killed_holds_no_money_and_goes_on_at_its_next_start(study, server):
+    with_models(study, remote("m", server), remote("j", server), budget="5 USD")
+    assert invoke("run", study, "--model", "m", "--max-trials", "24").exit_code == 0
+    says, running, judged = server.answer, [], []
+
+    def answer(body: dict[str, Any]) -> str:
+        judged.append(json.dumps(body))
+        if len(judged) == 10:
+            running[0].send_signal(signal.SIGKILL)
+        return str(says(body))
+
+    server.answer = answer
+    running.append(begin("score", study, "--judge", "j"))
+    running[0].communicate(timeout=100)
+    assert running[0].returncode == -signal.SIGKILL and bounds_what_was_billed(study, server)
+    killed = money(study)
+    assert killed["set_aside_usd"] == 0 and killed["may_have_been_spent_usd"] > 0
+    assert invoke("score", study, "--judge", "j").exit_code == 0
+    assert 24 <= len(judged) <= 24 + AT_ONCE
+    assert bounds_what_was_billed(study, server)
+
+
+def test_requests_of_a_command_in_progress_are_not_counted_as_lost(study, server):
+    with_models(study, remote("m", server))
+    assert invoke("run", study, "--max-trials", "4").exit_code == 0
+    with closing(Journal(study)) as journal:
+        run = journal.write(lambda connection: run_number(connection, "positions", "judge-1", "judge j"))
+        journal.write(lambda connection: intend(connection, run, "k", 0.25))
+    with leased(study / "study.db", "positions", "judge j"):
+        assert money(study)["set_aside_usd"] == 0.25
+    assert money(study)["set_aside_usd"] == 0
+    assert money(study)["may_have_been_spent_usd"] == 0.25
+
+
+@pytest.mark.parametrize("loss", ["missing", "without its log"])
+def test_a_journal_that_lacks_runs_is_reported_with_what_it_cannot_count(study, server, loss):
+    """A study's folder is copied without its journal, or without the log of the journal that a killed run left."""
+    with_models(study, remote("m", server), budget="5 USD")
+    if loss == "without its log":
+        with closing(Journal(study)) as journal, closing(sqlite3.connect(study / FILE)):
+            journal.write(lambda connection: connection.execute("PRAGMA wal_autocheckpoint = 0"))
+            assert invoke("run", study, "--max-trials", "4").exit_code == 0
+            assert FILE not in invoke("status", study).output
+            copied = (study / FILE).read_bytes()
+        (study / FILE).write_bytes(copied)
+    else:
+        assert invoke("run", study, "--max-trials", "4").exit_code == 0
+        assert FILE not in invoke("status", study).output
+        (study / FILE).unlink()
+    assert len(money(study)["runs_not_in_journal"]) == 1
+    for arguments in (("status",), ("run", "--max-trials", "4"), ("status",)):
+        result = invoke(arguments[0], study, *arguments[1:])
+        assert result.exit_code == 0 and f"{FILE}-wal" in result.output, result.output
+    assert len(money(study)["runs_not_in_journal"]) == 1
 
 
 @pytest.mark.parametrize("changed", ["temperature: 0.5", "replicates", "timing"])

@@ -203,7 +203,7 @@ def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, s
     judge, settings = Scripted("A"), ModelSettings("openai:j", {}, study.folder)
     price = Price(1.0, 1.0, 1.0, 1.0, "test")
     one = 4e-4
-    with calls_of(study, store, price, run_id="judge-1", reader="j", budget=3.5 * one) as of_judge:
+    with calls_of(study, store, price, run_id="judge-1", reader="j", budget=3.5 * one, say=print) as of_judge:
         outcome, waiting = judge_again(study, store, judge, "j", settings, calls=of_judge, run_id="judge-1")
     assert waiting == 8 and 0 < len(judge.asked) < 8 and outcome.stopped == "the study's budget is reached"
     with store.read() as connection:

@@ -17,7 +17,16 @@ from experiment.models.leases import leased
 from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls
-from tests.experiment.models.running import TRIALS, invoke, of_store, remote, spread, stored, with_models
+from tests.experiment.models.running import (
+    TRIALS,
+    edit,
+    invoke,
+    of_store,
+    remote,
+    spread,
+    stored,
+    with_models,
+)
 from tests.scripted_openai import ScriptedOpenAI
 
 PROBED = "price: {input: 10, output: 10}"
@@ -54,6 +63,31 @@ def test_a_probe_by_check_is_paid_from_the_same_budget(study, server):
     with_models(study, probed("one", server), budget="5 USD")
     assert invoke("check", study, "--probe").exit_code == 0
     assert money(study).total == pytest.approx(bill(server)) and bill(server) > 0
+
+
+def test_a_probe_is_paid_once_for_runs_judges_and_checks_unless_it_is_requested_again(study, server):
+    with_models(study, probed("one", server))
+    assert invoke("check", study, "--probe").exit_code == 0
+    first = list(server.probes)
+    for _ in range(2):
+        assert invoke("run", study, "--max-trials", "4").exit_code == 0
+    assert server.probes == first and len(server.requests) == 8
+    assert money(study).total == pytest.approx(bill(server))
+    assert invoke("check", study, "--probe").exit_code == 0
+    assert len(server.probes) == 2 * len(first)
+    assert money(study).total == pytest.approx(bill(server))
+
+
+def test_a_probe_under_other_settings_or_of_a_free_server_is_made_anew(study, server):
+    with_models(study, probed("one", server))
+    assert invoke("run", study, "--max-trials", "4").exit_code == 0
+    first = len(server.probes)
+    edit(study, "cache: false", "cache: false, temperature: 0.5")
+    assert invoke("run", study, "--max-trials", "4", "--if-changed", "keep_both").exit_code == 0
+    between = len(server.probes)
+    edit(study, PROBED, "price: free")
+    assert invoke("run", study, "--max-trials", "4", "--if-changed", "keep_both").exit_code == 0
+    assert first <= between < len(server.probes)
 
 
 def test_a_server_that_another_command_probes_is_not_asked(study, server):
