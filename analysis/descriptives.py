@@ -17,9 +17,15 @@ from analysis.plan import RATING, RECOVERED, Measure
 from analysis.preprocessing.exclusions import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 
-WITHIN, BETWEEN, WILSON, OVER_ITEMS, NONE = (
-    "within-participant", "t over participants", "Wilson", "t over items", "none",
-)  # fmt: skip
+WITHIN, BETWEEN, WILSON, OVER_ITEMS = "within-participant", "t over participants", "Wilson", "t over items"
+TOO_FEW_WITHIN, ALIKE_WITHIN = (
+    "fewer than two participants were in all conditions",
+    "all participants show the same differences between conditions",
+)
+TOO_FEW_BETWEEN, ALIKE_BETWEEN = (
+    "fewer than two participants were in the condition",
+    "all participants in the condition have the same mean",
+)
 
 
 @dataclass(frozen=True)
@@ -31,11 +37,11 @@ class ConditionMean:
     level: str
     trials: int  # trials, and participants (items, for a model or baseline) that they come from
     units: int
-    mean: float  # share correct, mean recovery (0 to 1), mean rating, or milliseconds
-    sd: float  # standard deviation between participants; nan for a model or baseline
+    mean: float  # share correct, mean recovery (0 to 1), mean rating, or geometric mean of milliseconds
+    sd: float  # standard deviation between participants, of times the geometric one (a factor); nan for a model or baseline
     low: float  # ends of the 95% interval; nan where there is none
     high: float
-    interval: str  # how the interval was made
+    interval: str  # how the interval was made, or why there is none
 
 
 def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
@@ -101,22 +107,25 @@ def _participants(
     is_between = bool((means.notna().sum(axis=1) <= 1).all())
     if is_between:
         half = np.array([half_width(means[level].dropna().to_numpy(dtype=float)) for level in levels])
+        kind_of_interval, too_few, alike = BETWEEN, TOO_FEW_BETWEEN, ALIKE_BETWEEN
     else:
         half = within_participant_half_widths(means.dropna().to_numpy(dtype=float))
+        kind_of_interval, too_few, alike = WITHIN, TOO_FEW_WITHIN, ALIKE_WITHIN
     cells = []
     for index, level in enumerate(levels):
         values = means[level].dropna().to_numpy(dtype=float)
         centre = float(values.mean())
-        raw = values if not measure.logged else np.exp(values)
         low, high = centre - half[index], centre + half[index]
+        sd = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
         if measure.logged:
-            centre, low, high = np.exp(centre), np.exp(low), np.exp(high)
+            centre, low, high, sd = np.exp(centre), np.exp(low), np.exp(high), float(np.exp(sd))
         elif measure.family == "binomial" or measure is RECOVERED:
             low, high = max(low, 0.0), min(high, 1.0)
-        sd = float(raw.std(ddof=1)) if len(raw) > 1 else float("nan")
         trials = int((rows[factor] == level).sum())
-        interval_kind = NONE if not np.isfinite(half[index]) else BETWEEN if is_between else WITHIN
-        bounds = (np.nan, np.nan) if interval_kind == NONE else (float(low), float(high))
+        interval_kind, bounds = kind_of_interval, (float(low), float(high))
+        if not np.isfinite(half[index]):
+            compared = len(values) if is_between else len(means.dropna())
+            interval_kind, bounds = too_few if compared < 2 else alike, (np.nan, np.nan)
         cells.append(
             ConditionMean(group, kind, level, trials, len(values), float(centre), sd, *bounds, interval_kind)
         )
@@ -161,8 +170,7 @@ def participants_intervals(cells: Sequence[ConditionMean]) -> str:
 
 def why_no_interval(cells: Sequence[ConditionMean]) -> str:
     """State why no mean of participants has an interval."""
-    is_constant = {cell.sd for cell in cells if cell.kind in PARTICIPANT_KINDS} == {0.0}
-    return "all participants have the same mean" if is_constant else "fewer than two were in all conditions"
+    return " or ".join(dict.fromkeys(cell.interval for cell in cells if cell.kind in PARTICIPANT_KINDS))
 
 
 LETTER_POSITIONS = ("initial", "internal", "middle", "final")

@@ -9,7 +9,15 @@ from statsmodels.stats.weightstats import DescrStatsW
 from analysis import load
 from analysis.answers import judged
 from analysis.costs.ratios import costs_by_level
-from analysis.descriptives import BETWEEN, describe
+from analysis.descriptives import (
+    ALIKE_BETWEEN,
+    ALIKE_WITHIN,
+    BETWEEN,
+    TOO_FEW_WITHIN,
+    describe,
+    describe_rows,
+    why_no_interval,
+)
 from analysis.intervals import share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import accuracy, against_chance
 from analysis.plan import MEASURES
@@ -38,19 +46,53 @@ def test_conditions_between_participants_have_student_s_intervals_over_participa
     own = used["reader"].str[1:].astype(int) % len(POSITIONS)
     apart = used[used["position"] == own.map(dict(enumerate(POSITIONS)))]
     cells = describe(apart, MEASURES["correct"], "position", POSITIONS)
-    assert {cell.interval for cell in cells} == {BETWEEN, "none"} and len(cells) == 4
+    assert {cell.interval for cell in cells} == {BETWEEN, ALIKE_BETWEEN} and len(cells) == 4
     for cell in cells:
         shown = apart[apart["position"] == cell.level]
         means = shown["correct"].fillna(0).astype(float).groupby(shown["reader"]).mean()
-        assert (cell.interval == "none") == (means.nunique() == 1), (
+        assert (cell.interval == ALIKE_BETWEEN) == (means.nunique() == 1), (
             "participants who do not differ tell of no others"
         )
-        if cell.interval == "none":
+        if cell.interval == ALIKE_BETWEEN:
             assert np.isnan([cell.low, cell.high]).all()
             continue
         expected = DescrStatsW(means).tconfint_mean()
         assert (cell.low, cell.high) == pytest.approx((max(expected[0], 0), min(expected[1], 1)))
     assert costs_by_level(apart, MEASURES["correct"], "position", POSITIONS, "study") == []
+
+
+def test_the_spread_of_a_geometric_mean_is_geometric_in_every_unit() -> None:
+    factors = np.array([0.5, 1.0, 2.0])
+
+    def cells(unit: float) -> list[tuple[float, float]]:
+        rows = pd.DataFrame({"reader": list("abc") * 2, "form": ["intact"] * 3 + ["mild"] * 3})
+        rows["value"] = np.log(unit * np.concatenate([400 * factors, 500 * factors**0.5]))
+        rows = rows.assign(reader_group="human", reader_kind="human")
+        found = describe_rows(rows, MEASURES["rt"], "form", ("intact", "mild"))
+        return [(cell.mean / unit, cell.sd) for cell in found]
+
+    expected = [(400, 2.0), (500, 2**0.5)]
+    for unit in (1.0, 1000.0):
+        for found, (mean, spread) in zip(cells(unit), expected, strict=True):
+            assert found == pytest.approx((mean, spread))
+
+
+@pytest.mark.parametrize(
+    ("means", "reason"),
+    [
+        ([[0.5, 0.25], [0.75, 0.5], [1.0, 0.75]], ALIKE_WITHIN),
+        ([[0.1, 0.1], [0.1, 0.1]], ALIKE_WITHIN),
+        ([[0.5, 0.25], [0.75, np.nan], [0.75, np.nan]], TOO_FEW_WITHIN),
+        ([[0.5, np.nan], [0.5, np.nan], [np.nan, 0.1], [np.nan, 0.1]], ALIKE_BETWEEN),
+    ],
+)
+@pytest.mark.parametrize("measure", ["correct", "rt"])
+def test_a_missing_interval_is_explained_by_what_is_missing(
+    means: list[list[float]], reason: str, measure: str
+) -> None:
+    rows = pd.DataFrame(means, columns=["intact", "mild"]).rename_axis("reader").reset_index()
+    rows = rows.melt("reader", var_name="form").dropna().assign(reader_group="human", reader_kind="human")
+    assert why_no_interval(describe_rows(rows, MEASURES[measure], "form", ("intact", "mild"))) == reason
 
 
 def test_a_timeout_counts_as_wrong_and_valid_only_stands_beside_it(handover: Make) -> None:

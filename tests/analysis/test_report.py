@@ -114,12 +114,12 @@ def test_a_model_without_a_maximum_is_no_check_and_its_numbers_are_not_printed(
     assert analysis.model is not None
     assert not model_table(analysis, "before").withheld
     has_check = [
-        method._analysis(rehearsal.tables, (analysis,), ())["has_share_companion"],
+        "points" in method._analysis(rehearsal.tables, (analysis,), ())["checks"],
     ]
     monkeypatch.setattr(FittedModelResult, "runs_away", True)
     again = replace(analysis, model=replace(analysis.model))
     again = replace(again, companion=replace(analysis.companion, model=again.model))
-    has_check.append(method._analysis(rehearsal.tables, (again,), ())["has_share_companion"])
+    has_check.append("points" in method._analysis(rehearsal.tables, (again,), ())["checks"])
     assert has_check == [True, False]
     table = model_table(again, "after")
     assert table.withheld and refusal(table, []) == table.withheld

@@ -47,7 +47,7 @@ def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: 
         logged=measure.logged,
         rated=measure is RATING,
         unit="ms" if measure.logged else units.get(measure.name, "%"),
-        **_spread(cells),
+        **_spread(cells, measure.logged),
         intervals=intervals_told(cells, "" if measure.logged else over_items),
         used=_rows_of(measure),
     )
@@ -61,13 +61,16 @@ def _kinds(cells: Sequence[ConditionMean]) -> dict[str, str]:
     return {cell.group: cell.kind for cell in cells}
 
 
-def _spread(cells: Sequence[ConditionMean]) -> dict[str, Any]:
+def _spread(cells: Sequence[ConditionMean], logged: bool = False) -> dict[str, Any]:
     """State what n counts, and what SD is where any cell has one."""
     of_people = {cell.kind in PARTICIPANT_KINDS for cell in cells}
     has_sd = any(np.isfinite(cell.sd) for cell in cells)
     units = "participants, or items for a model or baseline" if len(of_people) > 1 else "items"
     units = "participants" if of_people == {True} else units
-    return {"has_sd": has_sd, "units_told": f"n = {units}.{' SD is between participants.' if has_sd else ''}"}
+    spread = (
+        "GSD is the geometric SD between participants, a factor" if logged else "SD is between participants"
+    )
+    return {"has_sd": has_sd, "units_told": f"n = {units}.{f' {spread}.' if has_sd else ''}"}
 
 
 def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:

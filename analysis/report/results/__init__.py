@@ -134,7 +134,7 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
     measure, group, kind = analysis.plan.measure, cells[0].group, cells[0].kind
     spread = words_of_direction(measure) is not None
     of_trials = " of trials" if spread and not measure.logged and len(cells) <= MOST_TOLD else ""
-    times, places = (1, 0) if measure.logged else (100, 1)
+    times, places = (1, 2) if measure.logged else (100, 1)
     pairs = [
         (
             mean_in_words(cell.mean, measure),
@@ -144,7 +144,11 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
     ]
     values = []
     for index, (mean, sd) in enumerate(pairs):
-        facts = {"unit": of_trials if len(set(pairs)) == 1 or not index else "", "spread": sd}
+        facts = {
+            "unit": of_trials if len(set(pairs)) == 1 or not index else "",
+            "spread": sd,
+            "logged": measure.logged,
+        }
         values.append(str(LAYOUT.sentences("value", person=kind in PARTICIPANT_KINDS, mean=mean, **facts)))
     levels = [str(escape(cell.level)) for cell in cells]
     told = Markup(by_level(levels, values, [cell.mean for cell in cells]))
