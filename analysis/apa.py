@@ -94,7 +94,7 @@ def without_width(low: float | None, high: float | None) -> bool:
 
 
 def interval(low: float | None, high: float | None, decimals: int = 2) -> str:
-    """Write the two ends of an interval in brackets; an en dash alone where there is none, or none of any width.
+    """Write the two ends of an interval in brackets, ``[3.1, ∞)`` if one is open; an en dash where there is none, or no width.
 
     The ends have more decimals where rounding would hide that zero lies outside.
     """
@@ -112,7 +112,8 @@ def _more(low: float | None, high: float | None, decimals: int) -> int:
 def _ends(low: float | None, high: float | None, write: Callable[[float | None], str]) -> str:
     if (_missing(low) and _missing(high)) or without_width(low, high):
         return Written.of(MISSING, low, high)
-    return Written.of(f"[{write(low)}, {write(high)}]", low, high)
+    opening, closing = "(" if low == -math.inf else "[", ")" if high == math.inf else "]"
+    return Written.of(f"{opening}{write(low)}, {write(high)}{closing}", low, high)
 
 
 def span(lowest: float | None, highest: float | None, decimals: int = 2) -> str:
@@ -123,7 +124,7 @@ def span(lowest: float | None, highest: float | None, decimals: int = 2) -> str:
 def with_ends(value: float, low: float, high: float, decimals: int = 2, unit: str = "") -> str:
     """Write an estimate with its interval, ``12.3% [4.5, 20.1]``; alone where there is no interval, or none of any width."""
     text = number(value, decimals) + (unit if math.isfinite(value) else "")
-    is_known = math.isfinite(low) and math.isfinite(high) and not without_width(low, high)
+    is_known = not (_missing(low) or _missing(high) or without_width(low, high))
     return f"{text} {interval(low, high, decimals)}" if is_known else text
 
 

@@ -310,10 +310,10 @@ class CrossedEstimate:
         return float(stats.t.sf(side * self.t, self.df))
 
     def interval(self, level: float = 0.95, side: int = 0) -> tuple[float, float]:
-        """Return the interval that belongs to :meth:`p`, within what is possible; that of a side has one end."""
+        """Return the interval that belongs to :meth:`p`, within what is possible; that of a side has one finite end."""
         reach = float(stats.t.isf((1 - level) / (2 if side == 0 else 1), self.df)) * self.se
-        low = -self.furthest if side < 0 else max(self.value - reach, -self.furthest)
-        high = self.furthest if side > 0 else min(self.value + reach, self.furthest)
+        low = -np.inf if side < 0 else max(self.value - reach, -self.furthest)
+        high = np.inf if side > 0 else min(self.value + reach, self.furthest)
         return low, high
 
     def equivalence_p(self, bound: float) -> float:

@@ -262,13 +262,16 @@ class Contrast:
         return SIDES[self.direction]
 
     def ends_around(self, estimate: float, se: float, df: float | None) -> tuple[float, float]:
-        """Return the possible part of the interval of another estimate, on the sides and with the tail probability of this one's."""
+        """Return the possible part of the interval of another estimate, on the sides and with the tail probability of this one's.
+
+        That of a directional test has one end; the other is infinite, since nothing was tested there.
+        """
         own_df, other_df = (np.inf if value is None else value for value in (self.df, df))
         half = (
             self.reach if own_df == other_df else float(stats.t.isf(stats.t.sf(self.reach, own_df), other_df))
         ) * se
-        low = -self.furthest if self.side < 0 else max(estimate - half, -self.furthest)
-        high = self.furthest if self.side > 0 else min(estimate + half, self.furthest)
+        low = -np.inf if self.side < 0 else max(estimate - half, -self.furthest)
+        high = np.inf if self.side > 0 else min(estimate + half, self.furthest)
         return low, high
 
     @property

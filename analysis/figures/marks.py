@@ -61,7 +61,9 @@ def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
     for draw, at, ends in ((axes.hlines, at_y, x), (axes.vlines, at_x, y)):
         if isinstance(ends, IntervalMarks) and bar:
             places = np.asarray(at, dtype=float)
-            places, low, high = np.atleast_1d(*np.broadcast_arrays(places, ends.low, ends.high))
+            # the interval of a directional test is drawn toward its one end
+            low, high = (np.where(np.isinf(end), ends.value, end) for end in (ends.low, ends.high))
+            places, low, high = np.atleast_1d(*np.broadcast_arrays(places, low, high))
             finite = np.isfinite(low) & np.isfinite(high)
             draw(places[finite], low[finite], high[finite], lw=bar, **line)
     axes.plot(

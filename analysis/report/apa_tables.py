@@ -145,8 +145,8 @@ def _write(path: Path, rows: list[tuple[str, ...]]) -> None:
 
 
 def as_percent(log_ratio: float) -> float:
-    """Turn a difference of logs into percent."""
-    return 100.0 * (float(np.exp(log_ratio)) - 1.0)
+    """Turn a difference of logs into percent; the open end of a directional test's interval stays open."""
+    return log_ratio if np.isinf(log_ratio) else 100.0 * (float(np.exp(log_ratio)) - 1.0)
 
 
 def decimals(se: float, fewest: int) -> int:

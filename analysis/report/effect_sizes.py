@@ -22,7 +22,9 @@ class ResponseScaleEffect:
 
     scale: str
     values: tuple[float, ...]
-    ends: tuple[float | None, float | None]  # interval of the first
+    ends: tuple[
+        float, float
+    ]  # interval of the first; infinite on the side that a directional test leaves open
     places: int
     unit: str  # what follows a number; empty for an odds ratio
 
@@ -39,10 +41,7 @@ class ResponseScaleEffect:
     @property
     def interval(self) -> str:
         """Its interval, in brackets."""
-        low, high = self.ends
-        if self.scale == ODDS and low is not None and high is not None:
-            return apa.ratio_interval(low, high)
-        return apa.interval(low, high, self.places)
+        return apa.ratio_interval(*self.ends) if self.scale == ODDS else apa.interval(*self.ends, self.places)
 
     @property
     def _extremes(self) -> tuple[str, str]:

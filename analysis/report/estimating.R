@@ -291,8 +291,8 @@ adjust_family <- function(family, tested, untested) {
   se <- sapply(tests, `[[`, "se")
   estimate <- sapply(tests, `[[`, "estimate")
   furthest <- report("furthest")
-  low <- ifelse(side < 0, -furthest, pmax(estimate - reach * se, -furthest))
-  high <- ifelse(side > 0, furthest, pmin(estimate + reach * se, furthest))
+  low <- ifelse(side < 0, -Inf, pmax(estimate - reach * se, -furthest))
+  high <- ifelse(side > 0, Inf, pmin(estimate + reach * se, furthest))
   apart <- function(a, b) ifelse(is.finite(a) | is.finite(b), abs(a - b), 0)
   # A difference that another family tests too can have that family's p and interval, which is then the wider.
   own <- !sapply(tests, function(one) isTRUE(one$test$elsewhere == 1))

@@ -57,11 +57,6 @@ def planned_of(analysis: Analysis) -> tuple[str, str]:
 
 def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[str, float]) -> Effect:
     size = felt([contrast], analysis.plan.measure)
-    low, high = (
-        sign * np.inf if end is None else float(end) for sign, end in zip((-1, 1), size.ends, strict=True)
-    )
-    # a directional interval is open on one side, wherever the scale ends
-    low, high = -np.inf if contrast.side < 0 else low, np.inf if contrast.side > 0 else high
     grade = grade_of(contrast, analysis, matrix)
     reader = f"vs. {spoken(contrast.groups[1])}" if contrast.between else headed(contrast.groups[0])
     built_in = None
@@ -72,7 +67,7 @@ def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapp
     ):
         difference = levels[contrast.first] - levels[contrast.second]
         built_in = as_percent(difference) if size.scale == PERCENT else difference
-    group, ends = "" if contrast.between else contrast.groups[0], (float(size.values[0]), low, high)
+    group, ends = "" if contrast.between else contrast.groups[0], (size.values[0], *size.ends)
     is_uncertain, compared = grade in (FRAGILE, CONTRADICTED), (contrast.first, contrast.second)
     return Effect(contrast.label, reader, group, *ends, grade.word, is_uncertain, built_in, compared)
 

@@ -68,6 +68,16 @@ def test_intervals_stand_in_brackets() -> None:
     assert apa.interval(None, math.nan) == apa.ratio_interval(None, math.nan) == apa.MISSING
 
 
+def test_an_interval_that_is_open_on_one_side_has_no_number_there() -> None:
+    inf = float("inf")
+    above = apa.interval(3.14, inf, 1)
+    assert (above, above.values) == ("[3.1, ∞)", (3.14, inf))  # type: ignore[attr-defined]
+    assert apa.interval(-inf, 4.2, 1) == "(−∞, 4.2]"
+    assert apa.with_ends(5.0, 3.14, inf, 1, "%") == "5.0% [3.1, ∞)"
+    assert apa.with_ends(5.0, float("nan"), float("nan"), 1) == "5.0"
+    assert apa.ratio_interval(1.5, inf) == "[1.50, ∞)"
+
+
 def test_an_interval_without_width_is_a_dash_that_keeps_its_ends() -> None:
     written = apa.interval(0.0, 0.0)
     assert written == apa.MISSING and isinstance(written, apa.Written) and written.values == (0.0, 0.0)

@@ -11,12 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import load
+from analysis import apa, load
+from analysis.plan import MEASURES
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.preprocessing.participant_flow import reasons_named
 from analysis.report.answer import MOST_FINDINGS, answer, answer_tables, as_text
 from analysis.report.content import gather
+from analysis.report.effect_sizes import felt
 from analysis.report.grades import (
     CLEAR,
     CONTRADICTED,
@@ -32,6 +34,7 @@ from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, PlannedFinding
 from analysis.report.numbering import ExhibitNumbers, ReportContent
 from analysis.report.planned_effects import planned_effects
+from analysis.report.provenance import _estimates
 from analysis.report.results import MOST_SINGLY, differences, runs
 from analysis.results import Contrast, Equivalence
 from analysis.robustness import (
@@ -362,3 +365,14 @@ def test_a_directed_contrast_of_one_reader_is_told_in_its_direction_and_without_
     assert "milliseconds" not in method and "one-sided" in method
     ((_, (effect,)),) = planned_effects([content.planned[0].analysis], content.matrix, (), {}).values()
     assert effect.low == -np.inf and np.isfinite(effect.high)
+    ends = f"(−∞, {apa.number(effect.high, 1)}]"
+    assert ends in results and content.answer_table is not None
+    assert any(ends in cell for row in content.answer_table.table.rows for cell in row)
+    (told,) = _estimates(content)
+    assert (told["low"], told["high"]) == (None, effect.high)
+
+
+def test_the_open_end_of_a_directed_difference_of_times_is_no_percentage() -> None:
+    numbers = (-0.1, 0.04, -2.5, 30.0, 0.01, -np.inf, -0.032, 0.01, 1)
+    directed = Contrast("a", "b", ("human",), *numbers, direction="less")
+    assert felt([directed], MEASURES["rt"]).interval == "(−∞, −3.1]"
