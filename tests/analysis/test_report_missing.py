@@ -72,6 +72,13 @@ def test_parts_of_a_study_share_their_tables_of_missing_answers(tmp_path: Path) 
     assert "None" not in said
 
 
+@pytest.mark.parametrize("flagged", [0, 2])
+def test_exclusions_have_a_heading_where_there_are_any(flagged: int) -> None:
+    facts = {"flow": None, "rules": None, "why_no_rules": "", "has_no_rules": True, "reasons": ["fast: 2"]}
+    blocks = missing.LAYOUT.blocks("exclusions", flagged=flagged, **facts)
+    assert ("<h3>Exclusions</h3>" in blocks) is bool(flagged)
+
+
 def test_the_difference_told_of_missing_answers_is_the_planned_interaction(chapter: Chapter) -> None:
     rows = rows_in(tables_in(chapter)["missing_model_item_type_font_differences"])
     assert [row[0] for row in rows] == ["(transposed − word) × (cursive − plain)"]
