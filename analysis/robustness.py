@@ -288,13 +288,13 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
         ("answers", ANSWERS),
         ("sessions", SESSIONS),
     ):
-        if name == FAILED and not multiverse["removed"].max() > 0:
-            continue
         others = [column for column in ("rule", "scale", "answers", "sessions") if column != choice]
         varied = multiverse[
             (multiverse[others] == primary[others]).all(axis=1) & (multiverse[choice] != primary[choice])
         ]
         for (contrast, group), rows in varied.groupby(["contrast", "group"], sort=False):
+            if name == FAILED and not (rows[["removed_first", "removed_second"]] > 0).any(axis=None):
+                continue  # no answer failed that this contrast compares
             yield (
                 name,
                 (str(contrast), (str(group),)),

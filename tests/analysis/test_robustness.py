@@ -15,7 +15,7 @@ from scipy import special, stats
 from analysis import Tables, load
 from analysis.measures.recovery import recovery_trials
 from analysis.plan import Plan
-from analysis.plan_runner import analyse_shares, carry_out_all
+from analysis.plan_runner import analyse_shares, carry_out, carry_out_all
 from analysis.planned import plans
 from analysis.preprocessing.exclusions import alternatives
 from analysis.report.answer import answer_tables
@@ -29,6 +29,7 @@ from analysis.robustness import (
     APPEARS,
     BY_ITEMS,
     BY_PARTICIPANTS,
+    FAILED,
     ITEM_SETS,
     REVERSED,
     SAME,
@@ -276,6 +277,20 @@ def test_another_selection_of_sessions_is_no_check_of_readers_whose_sessions_sta
         "human": ["as the study excluded", "excluded sessions back"],
         "restorer": ["as the study excluded"],
     }
+
+
+def test_failures_are_scored_otherwise_only_where_a_contrast_compares_any(handover: Make) -> None:
+    rows = study_rows(human=12, models=("restorer",), items=24, timeouts=0.0)
+    rows["correct"] = rows["correct"].astype(object)
+    late = (rows["position"] == "initial") & (rows["trial_index"] % 4 == 0) & (rows["reader_kind"] == "human")
+    rows.loc[late, ["response_status", "correct"]] = ["timeout", None]
+    tables = tables_of(handover, rows)
+    matrix = robustness_matrix([carry_out(plans(tables)[1], tables)], tables)
+    within = [row for row in matrix.rows if not row.contrast.between]
+    assert {"human", "restorer"} == {row.contrast.groups[0] for row in within}
+    for row in within:
+        compares = "initial" in (row.contrast.first, row.contrast.second)
+        assert (FAILED in row.cells) == (compares and row.contrast.groups == ("human",))
 
 
 @pytest.mark.full

@@ -10,6 +10,7 @@ import numpy as np
 
 from analysis import apa, robustness
 from analysis.plan import Measure
+from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.grades import FOUND
@@ -66,8 +67,16 @@ def write(material: Material) -> Chapter | None:
     )
     groups = [group for row in matrix.rows for group in row.contrast.groups]
     forms = {cell.of for row in checked for cell in row.cells.values()} - {1}
+    companions = {
+        name: {group for row in checked if name in row.cells for group in row.analysis.of_model.groups}
+        for name in (robustness.SCALE, robustness.LINEAR)
+    }
     methods = LAYOUT.sentences(
         "methods",
+        of_people={
+            name: " of people" if all(material.kinds[group] in PARTICIPANT_KINDS for group in groups) else ""
+            for name, groups in companions.items()
+        },
         checks=matrix.checks,
         few_forms=min(forms, default=np.inf) <= robustness.FEW_FORMS,
         many_forms=max(forms, default=0) > robustness.FEW_FORMS,
