@@ -397,7 +397,11 @@ LARGEST = 400
 
 
 def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
-    """Carry out a plan's contrasts without random effects."""
+    """Carry out a plan's contrasts without random effects, clustered by participants and by items.
+
+    Clusters of one kind leave out how the others differ: contrasts between participants are not clustered by items, nor those
+    between items by participants.
+    """
     if plan.measure.scale == "points" or plan.measure == RATING:
         data = in_model(analysed_rows(plan, tables)[0], plan)
     elif plan.measure.of == "models":
@@ -440,11 +444,16 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
         warnings.simplefilter("ignore")
         fitted = model.fit(cov_type="bias_reduced" if is_small else "robust")
     beta, cov = np.asarray(fitted.params), np.asarray(fitted.cov_params())
+    others = ["reader_group", "item" if clusters == PARTICIPANTS else "participant"]
+    seen_by = rows[rows["reader_group"].isin(data.participant_groups)].groupby(others)[plan.factor].agg(set)
     for difference in plan.contrasts:
         levels = plan.weights(difference)
         if not set(levels) <= set(data.levels):
             continue
+        within = {group for (group, _), seen in seen_by.items() if len(seen & set(levels)) > 1}
         for groups in compared(data.groups):
+            if not set(groups) & set(data.participant_groups) <= within:
+                continue
             weights = np.zeros(len(cells))
             for sign, group in zip((1.0, -1.0), groups, strict=False):
                 for level, weight in levels.items():

@@ -129,6 +129,16 @@ def test_estimating_equations_keep_a_model_that_is_always_right(tmp_path: Path) 
     assert found.loc[("participants", "final − internal", "human − restorer"), "se"] > 0
 
 
+@pytest.mark.parametrize(("unit", "clusters"), [("reader", "participants"), ("item_id", "items")])
+def test_a_contrast_is_clustered_by_the_units_between_which_it_varies(
+    tmp_path: Path, unit: str, clusters: str
+) -> None:
+    rows = study_rows(human=12, items=24)
+    rows["position"] = np.take(LEVELS, pd.factorize(rows[unit])[0] % len(LEVELS))
+    tables = load(write_handover(tmp_path, rows, planned={"comprehension": PLANNED["comprehension"]}))
+    assert set(gee_check(tables, plan_of(tables))["clusters"]) == {clusters}
+
+
 def test_clusters_widen_intervals_where_participants_differ_in_the_effect(tmp_path: Path) -> None:
     """Every participant has an effect of their own; a test that takes answers as independent rejects far too often."""
     draw = np.random.default_rng(6)
