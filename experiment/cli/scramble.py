@@ -209,8 +209,8 @@ def scramble(file: Path | None, **options: Any) -> None:
             "--type is missing", mend="Say what to do, such as --type KFL; --list shows every type."
         )
     source = LineSource(file, given.field)
-    out = sys.stdout.buffer
     if given.mode == "published":
+        out = sys.stdout.buffer
         _refuse_corrected_only(click.get_current_context())
         operation = published_operation(given.kind, rate=given.rate)
         lines = list(source.lines())
@@ -245,7 +245,6 @@ def scramble(file: Path | None, **options: Any) -> None:
             chosen,
             CORRECTED_SEED if given.seed is None else given.seed,
             settings,
-            out,
             record,
             summary,
         )
@@ -258,10 +257,10 @@ def _scramble_lines(
     operation: Operation,
     seed: int,
     settings: ScrambleSettings,
-    out: IO[bytes],
     record: IO[str] | None,
     summary: ChangeSummary,
 ) -> None:
+    out = sys.stdout.buffer
     waiting: list[InputLine] = []
 
     def texts() -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -54,15 +55,7 @@ Examples:
     "--yes", is_flag=True, help="Do not ask for confirmation before creating a job that costs money."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def tune(
-    study: Path,
-    names: tuple[str, ...],
-    max_minutes: float | None,
-    submit: bool,
-    max_cost: str | None,
-    yes: bool,
-    as_json: bool,
-) -> None:
+def tune(study: Path, **options: Any) -> None:
     """Train models on scrambled text or on lines of H-TEST, as specified by `tuning:` in the study.
 
     Local models are trained on this machine, with small matrices added to the weights (lora) or in full (full). Checkpoints are
@@ -82,35 +75,34 @@ def tune(
     from experiment.models.runs.limits import Deadline, Stop, interruptible
     from experiment.papers.inside.tuning import trainings
 
+    given = SimpleNamespace(**options)
     loaded = load_study(study)
-    chosen = _chosen(trainings(loaded), loaded, names)
-    if submit and not any(training.is_api for training in chosen):
+    chosen = _chosen(trainings(loaded), loaded, given.names)
+    if given.submit and not any(training.is_api for training in chosen):
         raise UserError(
             "--submit cannot be given here: it is for models of a provider (openai:…), and none is trained here",
             mend="Leave it out.",
         )
-    most = None if max_cost is None else parse_usd(max_cost, "--max-cost")
+    given.most = None if given.max_cost is None else parse_usd(given.max_cost, "--max-cost")
     outcomes: list[Outcome] = []
     faults: dict[str, UserError] = {}
-    stop, clock = Stop(), Deadline(max_minutes)
+    stop, clock = Stop(), Deadline(given.max_minutes)
     with interruptible(stop):
         for training in chosen:
             if stop.is_asked or clock.is_over:
                 break
             try:
                 if training.is_api:
-                    outcome = _at_provider(
-                        loaded, training, stop, clock, submits=submit, most=most, yes=yes, quiet=as_json
-                    )
+                    outcome = _at_provider(loaded, training, stop, clock, given)
                 else:
                     outcome = _here(loaded, training, stop, clock)
             except UserError as fault:
                 faults[training.name] = fault
                 continue
             outcomes.append(outcome)
-            if not as_json:
+            if not given.as_json:
                 _print(outcome)
-    _finish(loaded, chosen, outcomes, faults, as_json=as_json, interrupted=stop.interrupted)
+    _finish(loaded, chosen, outcomes, faults, as_json=given.as_json, interrupted=stop.interrupted)
 
 
 def _chosen(all_: dict[str, Training], study: Study, names: tuple[str, ...]) -> list[Training]:
@@ -152,17 +144,7 @@ def _draw_curve(training: Training) -> None:
     loss_figure("loss", f"Loss of training {training.name}", [(training.name, curve)]).save(training.folder)
 
 
-def _at_provider(
-    study: Study,
-    training: Training,
-    stop: Any,
-    clock: Any,
-    *,
-    submits: bool,
-    most: float | None,
-    yes: bool,
-    quiet: bool,
-) -> Outcome:
+def _at_provider(study: Study, training: Training, stop: Any, clock: Any, given: SimpleNamespace) -> Outcome:
     """Write a job's files; create and follow the job if requested."""
     from experiment.cli.study_store import own_store
     from experiment.models.costs import format_usd
@@ -186,21 +168,21 @@ def _at_provider(
             summary += f", about {format_usd(prepared.likely_usd)}, at most {format_usd(prepared.most_usd)}"
         if not api.is_submitted(training):
             say(summary)
-            if not submits:
+            if not given.submit:
                 return Outcome(
                     training.name, training.base, f"tuned:{training.name}", "written", folder=str(training.folder),
                     most_usd=prepared.most_usd, remark="nothing was sent; --submit makes the job",
                 )  # fmt: skip
-            if prepared.most_usd and not yes:
+            if prepared.most_usd and not given.yes:
                 cost = format_usd(prepared.most_usd)
-                if quiet or not sys.stdin.isatty():
+                if given.as_json or not sys.stdin.isatty():
                     raise UserError(
                         f"training {training.name} can cost up to {cost}, and nobody is here to agree",
                         mend="Add --yes to agree beforehand.",
                     )
                 confirm(f"Train {training.base} ({training.model.use}) for up to {cost}?", "nothing was sent")
         with own_store(study) as store:
-            api.submit(study, training, prepared, store, max_cost=most)
+            api.submit(study, training, prepared, store, max_cost=given.most)
             outcome = api.follow(study, training, store, stop=stop, clock=clock, tell=say)
     if (training.folder / "loss.csv").is_file():
         _draw_curve(training)

@@ -270,9 +270,9 @@ class Connections:
         mosts = (self.limits.per_address, self.limits.per_network)
         for key, most in zip(keys, mosts, strict=True):
             place = self._places.get(key)
-            if place is not None and place.open >= most and not self._make_room(place):
+            if place is not None and place.open >= most and not self.make_room(place):
                 return None
-        if self._all.open >= self._all.most and not self._make_room(self._all):
+        if self._all.open >= self._all.most and not self.make_room():
             return None
         # looked up again: making room may have removed an empty place
         places = [self._places.setdefault(key, _Place(most)) for key, most in zip(keys, mosts, strict=True)]
@@ -280,12 +280,9 @@ class Connections:
         self._open[connection] = keys
         return connection
 
-    def make_room(self) -> bool:
-        """Close the connection that was idle longest; return whether there was one."""
-        return self._make_room(self._all)
-
-    def _make_room(self, place: _Place) -> bool:
-        longest = next(iter(place.waiting), None)
+    def make_room(self, place: _Place | None = None) -> bool:
+        """Close the connection that was idle longest, of one place or of all; return whether there was one."""
+        longest = next(iter((self._all if place is None else place).waiting), None)
         if longest is None:
             return False
         longest.cut()

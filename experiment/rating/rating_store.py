@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, case, func, select
 
-from experiment.rating.answers import ADJUDICATOR, RATER, FreeAnswer, Place, Rating, answers_of, rating_for
+from experiment.rating.answers import (
+    ADJUDICATOR,
+    RATER,
+    FreeAnswer,
+    Place,
+    Rating,
+    StoredRating,
+    answers_of,
+    rating_for,
+)
 from experiment.store import chain
 from experiment.store.database import RefusedOperation
 from experiment.store.queries import RATED
@@ -63,15 +72,13 @@ def rate(
     study: str,
     rating: Rating,
     place: Place,
-    rater: str,
-    value: int,
-    note: str | None = None,
+    given: StoredRating,
 ) -> None:
     """Store a rating of an answer; the newest counts until all raters have rated it, then no change is accepted."""
-    answer = _answer(connection, study, rating, place, value)
+    answer = _answer(connection, study, rating, place, given.value)
     if answer.is_complete(rating):
         raise NotRated("All raters have rated this answer; a difference is decided on the page of agreement.")
-    _store(connection, place, rater, RATER, rating, value, note)
+    _store(connection, rating, place, RATER, given)
     _settle(connection, study, rating, place)
 
 
@@ -80,15 +87,13 @@ def decide(
     study: str,
     rating: Rating,
     place: Place,
-    actor: str,
-    value: int,
-    note: str,
+    decision: StoredRating,
 ) -> None:
     """Store the decision on an answer whose raters disagree."""
-    answer = _answer(connection, study, rating, place, value)
+    answer = _answer(connection, study, rating, place, decision.value)
     if not answer.is_disputed(rating):
         raise NotRated("There is nothing to decide: the raters agree or have not all rated this answer.")
-    _store(connection, place, actor, ADJUDICATOR, rating, value, note)
+    _store(connection, rating, place, ADJUDICATOR, decision)
     _settle(connection, study, rating, place)
 
 
@@ -101,25 +106,17 @@ def _answer(connection: Connection, study: str, rating: Rating, place: Place, va
     return answer
 
 
-def _store(
-    connection: Connection,
-    place: Place,
-    rater: str,
-    role: str,
-    rating: Rating,
-    value: int,
-    note: str | None,
-) -> None:
+def _store(connection: Connection, rating: Rating, place: Place, role: str, given: StoredRating) -> None:
     session_id, trial_index, attempt = place
     row = {
         "session_id": session_id,
         "trial_index": trial_index,
         "attempt": attempt,
-        "rater": rater,
+        "rater": given.rater,
         "role": role,
         "rubric": rating.rubric.version,
-        "value": value,
-        "note": note or None,
+        "value": given.value,
+        "note": given.note or None,
         "created_at": now(),
     }
     number = connection.scalar(ratings.insert().values(**row).returning(ratings.c.rating_id))

@@ -102,7 +102,12 @@ def _choice_set(set_name: str, items: Sequence[Item], weights: Sequence[Fraction
     number = sum(weights, Fraction(0))
     expected = sum((w / len(one) for one, w in zip(lists, weights, strict=True)), Fraction(0)) / number
     chance = round(float(expected), 4)
-    heuristics = [_heuristic(name, pick, lists, right, weights, chance, len(named)) for name, pick in named]
+    heuristics = []
+    for name, pick in named:
+        score = _score(pick, lists, right, weights)
+        bounds = exact_interval(int(score), int(number), len(named))
+        accuracy = ShareInterval(round(float(score / number), 4), bounds.low, bounds.high)
+        heuristics.append(Heuristic(name, round(float(score), 2), whole(number), accuracy, chance))
     return ChoiceSet(
         set_name,
         whole(number),
@@ -129,20 +134,16 @@ def _extreme(options: list[str], key: Callable[[str], int]) -> list[int]:
     return [place for place, option in enumerate(options) if key(option) == best]
 
 
-def _heuristic(
-    name: str,
+def _score(
     pick: Callable[[list[str]], list[int]],
     lists: Sequence[list[str]],
     right: Sequence[int],
     weights: Sequence[Fraction],
-    chance: float,
-    tests: int,
-) -> Heuristic:
-    score, number = Fraction(0), sum(weights, Fraction(0))
+) -> Fraction:
+    """Return the weighted number of items that a heuristic gets right."""
+    score = Fraction(0)
     for options, answer, weight in zip(lists, right, weights, strict=True):
         picked = pick(options)
         if answer in picked:
             score += weight / len(picked)
-    bounds = exact_interval(int(score), int(number), tests)
-    accuracy = ShareInterval(round(float(score / number), 4), bounds.low, bounds.high)
-    return Heuristic(name, round(float(score), 2), whole(number), accuracy, chance)
+    return score

@@ -118,10 +118,6 @@ class Ledger:
             for line in self.answers_file(batch).read_text("utf-8").split("\n"):
                 yield json.loads(line)
 
-    def keep_unread(self, file_id: str, number: int, line: str) -> None:
-        """Save a line of results that is not JSON for inspection."""
-        (self.folder / f"{file_id}-{number}.unread").write_text(line, "utf-8")
-
     def keep_answers(self, batch: Batch, lines: Iterable[Mapping[str, Any]]) -> None:
         """Save the answers of a batch that no trial has taken."""
         written = "\n".join(json.dumps(line) for line in lines)
@@ -373,7 +369,8 @@ class BatchApi(Provider):
             try:
                 yield parsed(line)
             except ValueError:
-                self.ledger.keep_unread(file_id, number, line)
+                # kept for inspection
+                (self.ledger.folder / f"{file_id}-{number}.unread").write_text(line, "utf-8")
 
 
 def costs_of(

@@ -292,10 +292,7 @@ class _Writing:
                     self.made.first_repeated or f"{response.item.item_id!r}, {response.where}"
                 )
             seen.add(id(response.item))
-            timed_out = self.kind == "human" and response.response is None
-            verdict = score_trial(trial, response.response, parser=self.parser, timed_out=timed_out)
-            self._count(trial, response, verdict)
-            self._trial(name, session, trial, response, verdict, timed_out, there)
+            self._trial(name, session, trial, response, there)
         if is_new:
             records.finish_session(self.connection, name)
             self.made.sessions += 1
@@ -325,9 +322,16 @@ class _Writing:
         return {row.trial_index: row.payload_hash for row in stored}
 
     def _trial(
-        self, name: str, session: GivenSession, trial: PlannedTrial, response: ImportedResponse, verdict: Score, timed_out: bool,
+        self,
+        name: str,
+        session: GivenSession,
+        trial: PlannedTrial,
+        response: ImportedResponse,
         there: Mapping[int, str],
-    ) -> None:  # fmt: skip
+    ) -> None:
+        timed_out = self.kind == "human" and response.response is None
+        verdict = score_trial(trial, response.response, parser=self.parser, timed_out=timed_out)
+        self._count(trial, response, verdict)
         place = {"session_id": name, "trial_index": trial["trial_index"], "attempt": 1}
         row = {
             **records.planned_columns(trial), **place, **response.more, "response_raw": response.response,

@@ -15,10 +15,9 @@ import re
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import pyotp
@@ -48,9 +47,9 @@ class SecondFactor:
     secret: str = field(repr=False)
     recovery_hashes: tuple[str, ...] = field(default=(), repr=False)
 
-    def step_of(self, given: str, moment: float | None = None) -> int | None:
+    def step_of(self, given: str) -> int | None:
         """Return the time step of a given code, or None if it is not currently valid."""
-        now = int((time.time() if moment is None else moment) // STEP_S)
+        now = int(time.time() // STEP_S)
         totp = pyotp.TOTP(self.secret)
         matching_step = None
         for step in range(now - STEPS_APART, now + STEPS_APART + 1):
@@ -130,9 +129,8 @@ class Account:
 class Accounts:
     """The accounts of a server: its owner's, and those currently in ``config.toml``."""
 
-    def __init__(self, owner: Account, file: Callable[[], Path] = config_file) -> None:
+    def __init__(self, owner: Account) -> None:
         self._owner = owner
-        self._file = file
         self._lock = threading.Lock()
         self._seen: tuple[int, int, int] | None = None
         self._known: tuple[dict[str, Account], SecondFactor | None] = ({}, None)
@@ -151,13 +149,13 @@ class Accounts:
     def _kept(self) -> tuple[dict[str, Account], SecondFactor | None]:
         """Return the accounts and the owner's second factor currently in ``config.toml``."""
         try:
-            there = self._file().stat()
+            there = config_file().stat()
         except FileNotFoundError:
             return {}, None
         seen = (there.st_mtime_ns, there.st_ino, there.st_size)
         with self._lock:
             if seen != self._seen:
-                config = read_config(self._file())
+                config = read_config()
                 self._known = (
                     {account.name: account for account in read_accounts(config)},
                     owners_second_factor(config),
@@ -198,14 +196,14 @@ def _second_factor(settings: Mapping[str, Any]) -> SecondFactor | None:
     return None if secret is None else SecondFactor(str(secret), tuple(settings.get("recovery_codes", ())))
 
 
-def add_account(name: str, role: str, password: str, *, file: Path | None = None) -> Account:
+def add_account(name: str, role: str, password: str) -> Account:
     """Add an account to the user's ``config.toml``, and return it."""
     if not NAME.fullmatch(name) or name == OWNER:
         rule = "it is the server's own account" if name == OWNER else "a name has small letters and digits"
         raise UserError(f"an account cannot be called {name!r}: {rule}", mend="Choose a name such as `mara`.")
     if role not in ROLES:
         raise unknown_name("role", role, ROLES)
-    with _accounts_of(file) as accounts:
+    with _accounts_of() as accounts:
         if name in accounts:
             raise UserError(
                 f"there is an account {name!r} already",
@@ -215,22 +213,22 @@ def add_account(name: str, role: str, password: str, *, file: Path | None = None
         return Account(name, role, str(accounts[name]["password_hash"]))
 
 
-def change_password(name: str, password: str, *, file: Path | None = None) -> None:
+def change_password(name: str, password: str) -> None:
     """Change an account's password, which signs it out everywhere."""
-    with _accounts_of(file) as accounts:
+    with _accounts_of() as accounts:
         _known(accounts, name)["password_hash"] = hashed(password)
 
 
-def remove_account(name: str, *, file: Path | None = None) -> None:
+def remove_account(name: str) -> None:
     """Remove an account, which signs it out everywhere."""
-    with _accounts_of(file) as accounts:
+    with _accounts_of() as accounts:
         _known(accounts, name)
         del accounts[name]
 
 
-def set_second_factor(name: str, factor: SecondFactor | None, *, file: Path | None = None) -> None:
+def set_second_factor(name: str, factor: SecondFactor | None) -> None:
     """Set or, with None, remove an account's second factor; either signs it out everywhere."""
-    with _settings_of(name, file) as settings:
+    with _settings_of(name) as settings:
         for key in ("totp_secret", "recovery_codes"):
             settings.pop(key, None)
         if factor is not None:
@@ -238,10 +236,10 @@ def set_second_factor(name: str, factor: SecondFactor | None, *, file: Path | No
             settings["recovery_codes"] = list(factor.recovery_hashes)
 
 
-def use_recovery_code(name: str, code: str, *, file: Path | None = None) -> bool:
+def use_recovery_code(name: str, code: str) -> bool:
     """Return whether a recovery code is one of an account's, and remove it: each works once."""
     given = recovery_hash(name, code)
-    with _settings_of(name, file) as settings:
+    with _settings_of(name) as settings:
         known = list(settings.get("recovery_codes", ()))
         if given not in known:
             return False
@@ -262,16 +260,16 @@ def _known(accounts: Any, name: str) -> Any:
 
 
 @contextmanager
-def _accounts_of(file: Path | None) -> Iterator[Any]:
+def _accounts_of() -> Iterator[Any]:
     """Open the table ``[accounts]`` for a change."""
-    with _changing(file) as document:
+    with _changing() as document:
         yield document.setdefault("accounts", tomlkit.table(is_super_table=True))
 
 
 @contextmanager
-def _settings_of(name: str, file: Path | None) -> Iterator[Any]:
+def _settings_of(name: str) -> Iterator[Any]:
     """Open an account's table for a change; the server's own account has ``[serve]``."""
-    with _changing(file) as document:
+    with _changing() as document:
         if name == OWNER:
             yield document.setdefault("serve", tomlkit.table())
         else:
@@ -279,9 +277,9 @@ def _settings_of(name: str, file: Path | None) -> Iterator[Any]:
 
 
 @contextmanager
-def _changing(file: Path | None) -> Iterator[Any]:
+def _changing() -> Iterator[Any]:
     """Open ``config.toml`` for a change that leaves the rest of the file byte for byte."""
-    path = file or config_file()
+    path = config_file()
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with FileLock(path.with_name(path.name + ".lock")):
         read_config(path)

@@ -12,6 +12,7 @@ from experiment.people.service import StudyService
 from experiment.rating.answers import (
     FreeAnswer,
     Rating,
+    StoredRating,
     answers_of,
     card_of,
     in_order_for,
@@ -107,7 +108,9 @@ def take_rating(study: str) -> AnyResponse:
         abort(400, "Please choose a rating for an answer that is to be rated.")
     try:
         service.store.write(
-            lambda connection: rate(connection, study, settings, answer.place, who, value, words)
+            lambda connection: rate(
+                connection, study, settings, answer.place, StoredRating(who, value, words)
+            )
         ).result()
     except NotRated as refusal:
         flash(str(refusal))
@@ -162,7 +165,9 @@ def take_decision(study: str) -> AnyResponse:
     note_text = {"third": "third rater", "discussion": DISCUSSION}[how] + (f": {words}" if words else "")
     try:
         service.store.write(
-            lambda connection: decide(connection, study, settings, answer.place, who, value, note_text)
+            lambda connection: decide(
+                connection, study, settings, answer.place, StoredRating(who, value, note_text)
+            )
         ).result()
     except NotRated as refusal:
         flash(str(refusal))

@@ -104,7 +104,6 @@ def audit_of(
     *,
     session_id: str | None = None,
     before: int | None = None,
-    most: int = AT_ONCE,
 ) -> list[Row]:
     """Return the audit of a study or one of its sessions, newest first; ``before`` is an entry's number."""
     # what is still to be cleaned is a note of the store's own, which is removed afterwards
@@ -113,7 +112,7 @@ def audit_of(
         query = query.where(audit.c.audit_id < before)
     if session_id is not None:
         query = query.where(audit.c.session_id == session_id)
-    rows = connection.execute(query.order_by(audit.c.audit_id.desc()).limit(most))
+    rows = connection.execute(query.order_by(audit.c.audit_id.desc()).limit(AT_ONCE))
     return [dict(row) for row in rows.mappings()]
 
 

@@ -401,13 +401,11 @@ def failures(connection: Connection, study: str, clock: Callable[[], datetime] |
         audit.c.study == study, audit.c.action == FAILED, audit.c.at >= since
     )
     rows = connection.execute(query.order_by(audit.c.audit_id)).all()
-    return Failures(sum(_tries(row.detail) for row in rows), rows[-1].at if rows else None)
+    return Failures(
+        sum(int((row.detail or {}).get("tries", 1)) for row in rows), rows[-1].at if rows else None
+    )
 
 
 def most(found: Iterable[Failures]) -> Failures:
     """Return the largest of several studies' failures, since all of their audits contain the same tries."""
     return max(found, key=lambda failures_of_study: failures_of_study.tries, default=Failures(0, None))
-
-
-def _tries(detail: Any) -> int:
-    return int((detail or {}).get("tries", 1))

@@ -60,7 +60,7 @@ def set_state(study: str) -> AnyResponse:
     who = account()
     if state not in STATES:
         abort(400, "A study is open, paused or closed.")
-    if who is None or not {STATES[state], STATES[before]} <= _may(who):
+    if who is None or not (who.may(STATES[state]) and who.may(STATES[before])):
         abort(403, "Only an owner closes a study, or opens it again.")
     reason = " ".join(request.form.get("reason", "").split())[:500]
     name = actor()
@@ -74,10 +74,6 @@ def set_state(study: str) -> AnyResponse:
     }
     flash(words[state])
     return redirect(url_for("admin.show"))
-
-
-def _may(who: Any) -> set[str]:
-    return {permission for permission in STATES.values() if who.may(permission)}
 
 
 @admin.get("/<study>/flags")

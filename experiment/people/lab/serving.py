@@ -247,15 +247,10 @@ class Reached:
     trouble: str | None
 
 
-def try_addresses(addresses: Sequence[str], port: int, authority: Path) -> list[Reached]:
-    """Return the result of a connection to the server at each address over TLS, trusting only the authority."""
-    context = ssl.create_default_context(cafile=str(authority))
+def try_addresses(addresses: Sequence[str], port: int, authority: Path | None) -> list[Reached]:
+    """Return the result of a connection to the server at each address: over TLS, trusting only the authority, or plain http."""
+    context = None if authority is None else ssl.create_default_context(cafile=str(authority))
     return [Reached(address, _trouble(address, port, context)) for address in addresses]
-
-
-def try_plain(addresses: Sequence[str], port: int) -> list[Reached]:
-    """Return the result of a connection to the server at each address over plain http."""
-    return [Reached(address, _trouble(address, port, None)) for address in addresses]
 
 
 def _trouble(address: str, port: int, context: ssl.SSLContext | None) -> str | None:
@@ -371,12 +366,7 @@ class LabServer:
         """Yield the results of connections to this computer's own addresses; call it while the server runs."""
         port = self.server.port
         authority = None if self.certificate is None else self.certificate.authority
-        tried = (
-            try_plain(self.addresses, port)
-            if authority is None
-            else try_addresses(self.addresses, port, authority)
-        )
-        for reached in tried:
+        for reached in try_addresses(self.addresses, port, authority):
             yield _line("reached" if reached.trouble is None else "NOT reached", f"{reached.address}:{port}"
                         + ("" if reached.trouble is None else f" ({reached.trouble})"))  # fmt: skip
         hint = firewall_hint(port)

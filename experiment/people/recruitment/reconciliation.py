@@ -559,7 +559,7 @@ class _Judge:
                 reasons.append("rejected, but all answers are here and the rule on checks is not met")
         elif submission.status == "active" and row is not None and row["state"] == "finished":
             reasons.append("all answers are here; not submitted yet")
-        return self._line(submission, row, expected, verdict, marks, reasons, evidence)
+        return self._line(submission, row, verdict, marks, reasons, evidence)
 
     def alone(self, row: Mapping[str, Any]) -> Line:
         """Assess a session without a submission."""
@@ -568,7 +568,7 @@ class _Judge:
         if row["held_reason"]:
             reasons.append(f"held for review: {row['held_reason']}")
         verdict: Verdict = "review" if row["state"] == "finished" else "settled"
-        return self._line(None, row, self._expected(row), verdict, ["data_without_submission"], reasons, ())
+        return self._line(None, row, verdict, ["data_without_submission"], reasons, ())
 
     def _awaiting(
         self, submission: Submission, row: Mapping[str, Any] | None, marks: list[str], reasons: list[str]
@@ -627,7 +627,6 @@ class _Judge:
         self,
         submission: Submission | None,
         row: Mapping[str, Any] | None,
-        expected: str | None,
         verdict: Verdict,
         marks: Sequence[str],
         reasons: Sequence[str],
@@ -647,7 +646,13 @@ class _Judge:
             "reasons": tuple(reasons),
             "evidence": evidence,
         }
-        return Line(expected_code=expected, verdict=verdict, **of_submission, **of_session, **remarks_of_line)
+        return Line(
+            expected_code=self._expected(row),
+            verdict=verdict,
+            **of_submission,
+            **of_session,
+            **remarks_of_line,
+        )
 
 
 def _unfinished(row: Mapping[str, Any]) -> str:
