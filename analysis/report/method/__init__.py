@@ -210,7 +210,7 @@ def _one_model(name: str, entry: Mapping[str, Any], model_trials: pd.DataFrame) 
             apa.worded(len(model_trials), "trial"),
             apa.worded(len(model_trials) - failed, "answer"),
         )
-        done.append(f"{f'has {trials}' if is_imported else f'gave {answers}'} in {sessions}")
+        done.append(f"{f'had {trials}' if is_imported else f'gave {answers}'} in {sessions}")
     return {
         **{"name": name, **_identity(entry), "done": done, "failed": failed, "in_table": in_table},
         **{
