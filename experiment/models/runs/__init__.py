@@ -14,7 +14,6 @@ from sqlalchemy import func, select
 
 from experiment.integrity.build_provenance import note_design, require_current_items
 from experiment.integrity.freezing import refuse_if_changed
-from experiment.models.engines import open_engine
 from experiment.models.runs.environment import git_state
 from experiment.models.runs.limits import CommandLimits
 from experiment.models.runs.orchestrator import (
@@ -75,9 +74,7 @@ def run_model(
     store: Store,
     *,
     version: int,
-    max_trials: int | None = None,
     progress: Progress | None = None,
-    opener: Any = open_engine,
     **given: Any,
 ) -> RunOutcome:
     """Prompt one model for everything that is planned and not stored.
@@ -90,8 +87,6 @@ def run_model(
         The model's settings: ``use`` and others.
     version : int
         The study's version in the store (:func:`version_of`).
-    max_trials : int, optional
-        Most trials to send; None is no limit.
     progress : callable, optional
         Called with trials done and planned, and the number of replies by status.
     **given
@@ -108,10 +103,7 @@ def run_model(
             if progress is not None:
                 progress(figure.done, figure.planned, outcome[0].statuses if outcome else {})
 
-    limits = CommandLimits(trials=max_trials)
-    run = CommandRun(
-        study, store, RunOptions(version=version, limits=limits, opener=opener, draw=draw, **given)
-    )
+    run = CommandRun(study, store, RunOptions(version=version, draw=draw, **given))
     outcome += run.run({reader: settings})
     for fault in run.faults.values():
         raise fault

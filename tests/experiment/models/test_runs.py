@@ -19,7 +19,7 @@ from experiment.models.api.engine import ApiEngine
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.engines import BaselineEngine
 from experiment.models.leases import LEASE_FILES, leased
-from experiment.models.runs import RunOutcome, git_state, run_model, version_of
+from experiment.models.runs import CommandLimits, RunOutcome, git_state, run_model, version_of
 from experiment.store import open_store, queries
 from stimuli.errors import UserError
 from tests.experiment.models.running import (
@@ -131,7 +131,12 @@ def test_answers_that_came_in_from_elsewhere_meanwhile_are_not_left(study):
             with open_store(study) as other:
                 assert (
                     run_model(
-                        loaded, "random", {"use": "baseline:random"}, other, version=1, max_trials=10
+                        loaded,
+                        "random",
+                        {"use": "baseline:random"},
+                        other,
+                        version=1,
+                        limits=CommandLimits(trials=10),
                     ).answered
                     == 10
                 )
