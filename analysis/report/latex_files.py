@@ -96,8 +96,8 @@ def _environment() -> jinja2.Environment:
     environment.filters["note"] = lambda text: set_markup(note_markup(text))
     # a bracket at the head of an item would be read as its label
     environment.filters["unbracketed"] = lambda text: f"{{}}{text}" if text.startswith("[") else text
-    # paths of files break behind slashes and underscores
-    environment.filters["source"] = lambda text: re.sub(r"(/|\\_)", r"\1\\allowbreak{}", escaped(text))
+    # paths of files and addresses break behind slashes and underscores
+    environment.filters["breaking"] = lambda text: re.sub(r"(/|\\_)", r"\1\\allowbreak{}", text)
     return environment
 
 
