@@ -338,7 +338,7 @@ def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> No
         " ".join(str(one) for part in content.method for one in part.paragraphs),
     )
     for reason, many in people.items():
-        assert f"{many} trials ({reason})" in sample and f"{reason} ({many} trials" in method
+        assert f"{many} trials ({reason})" in sample and f"{many} trials ({reason})" in method
 
 
 def test_a_directed_contrast_of_one_reader_is_told_in_its_direction_and_without_what_is_absent(
