@@ -446,11 +446,14 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     beta, cov = np.asarray(fitted.params), np.asarray(fitted.cov_params())
     others = ["reader_group", "item" if clusters == PARTICIPANTS else "participant"]
     seen_by = rows[rows["reader_group"].isin(data.participant_groups)].groupby(others)[plan.factor].agg(set)
+    seen_groups = seen_by.index.get_level_values("reader_group")
     for difference in plan.contrasts:
         levels = plan.weights(difference)
         if not set(levels) <= set(data.levels):
             continue
-        within = {group for (group, _), seen in seen_by.items() if len(seen & set(levels)) > 1}
+        within = {
+            group for group, seen in zip(seen_groups, seen_by, strict=True) if len(seen & set(levels)) > 1
+        }
         for groups in compared(data.groups):
             if not set(groups) & set(data.participant_groups) <= within:
                 continue
