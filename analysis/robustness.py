@@ -295,6 +295,11 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
         for (contrast, group), rows in varied.groupby(["contrast", "group"], sort=False):
             if name == FAILED and not (rows[["removed_first", "removed_second"]] > 0).any(axis=None):
                 continue  # no answer failed that this contrast compares
+            if name in (LIMITS, ANSWERS, SESSIONS):  # the same trials again are no check
+                own = multiverse[multiverse["is_primary"] & (multiverse["contrast"] == contrast)]
+                rows = rows[~rows["selection"].isin(own.loc[own["group"] == group, "selection"])]
+                if rows.empty:
+                    continue
             yield (
                 name,
                 (str(contrast), (str(group),)),
@@ -514,16 +519,6 @@ def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
             yield STRICT, of_flagged_sessions(tables.trials, factors, collected, back=False, out=session_ids)
 
 
-def _of_changed_readers(rows: pd.DataFrame, as_excluded: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of the reader groups of which another selection of sessions analyzes other trials."""
-    same = [
-        group
-        for group, rows_of_group in as_excluded.groupby("reader_group")
-        if rows_of_group.index.equals(rows.index[rows["reader_group"] == group])
-    ]
-    return rows[~rows["reader_group"].isin(same)]
-
-
 def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) -> pd.DataFrame:
     """Compare times under every rule for times, scale and choice of answers and sessions, or varying one of these at a time."""
     if plan.measure.unit != "ms":
@@ -533,17 +528,12 @@ def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) 
     own_answers = RIGHT if keeps_right_answers_alone(plan.exclude) else VALID
     plan = replace(plan, exclude=without_choices(plan.exclude, name))
     comparisons: list[dict[str, Any]] = []
-    as_excluded: dict[str, pd.DataFrame] = {}
     for sessions, trials in session_choices(tables):
         for choice in (VALID, RIGHT):
             rows = trials
             if choice == RIGHT:
                 rows = trials[trials["response_status"].isna() | (trials["correct"] == 1)]
             times = analysed_as_planned(rows, plan)[0]
-            if sessions != AS_EXCLUDED:
-                times = _of_changed_readers(times, as_excluded[choice])
-            else:
-                as_excluded[choice] = times
             is_timed = not_failed(times) & times["reader_kind"].isin(PARTICIPANT_KINDS)
             times = times[is_timed & (times[name] > 0)]
             for rule in rules:
@@ -579,11 +569,8 @@ def share_multiverse(tables: Tables, plan: Plan) -> pd.DataFrame:
         except UserError:
             ways = FAILURES[:2]
     comparisons: list[dict[str, Any]] = []
-    as_excluded = None
     for sessions, trials in session_choices(tables):
         rows = analysed_rows(plan, replace(tables, trials=trials))[0]
-        as_excluded = rows if as_excluded is None else as_excluded
-        rows = rows if sessions == AS_EXCLUDED else _of_changed_readers(rows, as_excluded)
         people, is_missing = rows["reader_kind"].isin(PARTICIPANT_KINDS), ~is_valid(rows)
         unit, factors = rows["participant"].where(people, rows["item"]), rows[["reader_group", plan.factor]]
         for way in ways:
@@ -630,9 +617,11 @@ def _compared(universe: Universe, rows: pd.DataFrame, plan: Plan) -> list[dict[s
             weights = pd.Series(plan.weights(contrast))
             if set(weights.index) <= set(means.columns):
                 differences = size * means[weights.index].mul(weights).sum(axis="columns", skipna=False)
+                compared_trials = used.index[used[plan.factor].isin(weights.index)]
                 comparisons.append(
                     {
                         **vars(universe), "group": group, "contrast": contrast.label, "trials": len(used),
+                        "selection": hash(tuple(compared_trials)),
                         "removed": float(rows_of_group["gone"].mean()),
                         "removed_first": float(removed[weights.index[weights > 0]].mean()),
                         "removed_second": float(removed[weights.index[weights < 0]].mean()),
