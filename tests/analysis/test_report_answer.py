@@ -49,6 +49,7 @@ from analysis.robustness import (
     CheckOutcome,
     Matrix,
 )
+from tests.analysis.crossed_study import INTERACTION, PLAN, crossed_rows, crossed_study
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 pytestmark = pytest.mark.usefixtures("without_chapters")
@@ -376,3 +377,15 @@ def test_the_open_end_of_a_directed_difference_of_times_is_no_percentage() -> No
     numbers = (-0.1, 0.04, -2.5, 30.0, 0.01, -np.inf, -0.032, 0.01, 1)
     directed = Contrast("a", "b", ("human",), *numbers, direction="less")
     assert felt([directed], MEASURES["rt"]).interval == "(−∞, −3.1]"
+
+
+def test_an_interaction_is_told_by_the_difference_at_each_level(
+    tmp_path: Path, without_chapters: None
+) -> None:
+    plan = PLAN | {"contrasts": [INTERACTION]}
+    content = gather(load(crossed_study(tmp_path, crossed_rows(), {"together": plan})))
+    (section,) = content.planned
+    (contrast,) = section.analysis.contrasts
+    (finding,) = findings(content)
+    for level, value in zip(contrast.at, contrast.simple, strict=True):
+        assert f"{apa.number(value, 1)} percentage points in the {level} condition" in finding.text

@@ -210,6 +210,10 @@ class _Question:
             size=size,
             possible=size.interval[1:-1].split(", "),
             of_both=[apa.number(value, size.places) for value in of_both],
+            simple=[
+                str(felt([replace(contrast, estimate=value)], analysis.plan.measure).size)
+                for value in (contrast.simple if size.scale != ODDS else ())
+            ],
             loses=contrast.crossed is not None and contrast.crossed.sums.lost > 0,
             adds_up=size.scale == PERCENT or len(of_both) < 2 or _adds_up(of_both, size),
             **self._means(contrast, size),
