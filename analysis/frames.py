@@ -430,7 +430,7 @@ def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
             rows[complement] = 1.0 - rows[column]
         rows[MODELLED] = (rows["share"] >= 0.5).astype(float)
         remarks.append(
-            f"{100 * extreme:.0f}% of the answers recover all of their changed words or none. Words of one answer are therefore not "
+            f"In {100 * extreme:.0f}% of the answers, all changed words are recovered or none. Words of one answer are therefore not "
             "independent: each answer counts once in the logistic model, as recovered if at least half of its words are."
         )
     return rows, remarks

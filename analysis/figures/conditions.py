@@ -152,6 +152,7 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
         "no_interval": why_no_interval(people),
         "units": max((cell.units for cell in people), default=0),
         "by_items": any(cell.interval == OVER_ITEMS for cell in cells),
+        "no_spread": any(cell.kind == "model" and not np.isfinite(cell.low) for cell in cells),
         "has_chance": any(row.chance is not None and row.measure.name == "correct" for row in rows),
         "effects": effects,
         "left": sum(len(row.effects) for row in rows) - len(effects),

@@ -189,8 +189,11 @@ def gather(
         if effect.low is not None and not effect.label.startswith("intercept")
     ]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
+    has_timeouts = bool((used["response_status"] == "timeout").any())
     recovery_table_ = (
-        numbers.table(recovery_table(recovered_effects, recovering)) if recovered_effects else None
+        numbers.table(recovery_table(recovered_effects, recovering, has_timeouts=has_timeouts))
+        if recovered_effects
+        else None
     )
     content = replace(
         content,

@@ -15,13 +15,16 @@ SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),
     (r"condition_(.+?)_and_([a-z]+(?:_time)?)_(.+)", ("descriptives_{0}_{2}", "descriptives_{1}_{2}")),
     (r"(?:all_conditions|condition)_(.+)", ("descriptives_{}",)),
-    (r"model_checks_(.+)", ("differences_{0}", "model_{0}")),
+    (r"model_checks_.+", ()),
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
     (r"(profiles_models_.+)_plane", ("{}",)),
     (r"(recovered_text(?:_.+)?)", ("{}", "{}_rates")),
     (r"robustness_by_size", ("robustness", "size_slopes")),
 )
-"""Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken."""
+"""Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken.
+
+No table has the numbers of a figure whose pattern comes without one.
+"""
 OF_THE_SAME_NAME = (r"(.+)", ("{}",))
 
 
@@ -41,6 +44,8 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
     of_papers = [pair for paper in papers().values() for pair in paper.figure_tables.items()]
     for pattern, stems in (*SAME_NUMBERS, *of_papers, OF_THE_SAME_NAME):
         if match := re.fullmatch(pattern, name):
+            if not stems:
+                return FigureSource()
             table_pattern = "|".join(stems).format(*map(re.escape, match.groups()))
             numbers = [
                 table.number for table in (in_chapter or tables) if re.fullmatch(table_pattern, _bare(table))

@@ -46,7 +46,7 @@ def refusal(table: ApaTable, printed: Collection[ApaTable]) -> str:
     if len(numbers) >= FEWEST_NUMBERS:
         for other in printed:
             if len(numbers & numbers_in(other)) >= MOST_SHOWN * len(numbers):
-                return f"its numbers are in the table “{other.title}”"
+                return f"most of its numbers are in the table “{other.title}”"
     return ""
 
 

@@ -13,7 +13,9 @@ from analysis.descriptives import (
     ALIKE_BETWEEN,
     ALIKE_WITHIN,
     BETWEEN,
+    OVER_ITEMS,
     TOO_FEW_WITHIN,
+    ConditionMean,
     describe,
     describe_rows,
     why_no_interval,
@@ -22,6 +24,7 @@ from analysis.intervals import share_over_items, wilson, within_participant_half
 from analysis.measures.accuracy import accuracy, against_chance
 from analysis.plan import MEASURES
 from analysis.preprocessing.participant_flow import flow
+from analysis.report.described.layouts import students_told
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows
 
@@ -196,3 +199,11 @@ def test_means_of_a_model_and_its_accuracy_against_chance_have_one_interval(hand
         own = found.loc[level]
         assert (own["unit_low"], own["unit_high"]) == pytest.approx((cells[level].low, cells[level].high))
         assert own["unit_low"] > wilson(cells[level].mean, 12)[0]
+
+
+def test_a_note_of_intervals_says_where_equal_items_leave_none() -> None:
+    cells = [
+        ConditionMean("model", "model", level, 4, 4, mean, np.nan, *ends, OVER_ITEMS)
+        for level, mean, ends in (("intact", 0.5, (0.2, 0.8)), ("shuffled", 0.0, (np.nan, np.nan)))
+    ]
+    assert students_told(cells) != students_told(cells[:1])

@@ -278,6 +278,14 @@ def test_a_difference_is_tested_once(every_chapter: ReportContent) -> None:
     assert len(tested) == len(set(tested))
 
 
+def test_figures_of_checks_name_no_table_as_none_has_their_values(every_chapter: ReportContent) -> None:
+    checks = [
+        figure for figure in every_chapter.all_figures() if figure.drawing.name.startswith("model_checks_")
+    ]
+    assert checks
+    assert not any(figure_source(figure, every_chapter).tables for figure in checks)
+
+
 def test_no_other_table_has_more_of_a_figures_numbers_than_its_source(every_chapter: ReportContent) -> None:
     tables = {one.number: numbers_in(one.table) for one in every_chapter.all_tables()}
     better = []

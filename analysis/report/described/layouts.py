@@ -32,7 +32,7 @@ def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
 def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: str) -> ApaTable:
     """Lay out means, spreads and intervals of every reader group in every condition."""
     times, places = (1, 0) if measure.logged else (1, 2) if measure is RATING else (100, 1)
-    over_items = OF_SHARES if any(cell.interval == WILSON for cell in cells) else "Student's over items"
+    over_items = OF_SHARES if any(cell.interval == WILSON for cell in cells) else students_told(cells)
     units = {"correct": "% correct", RATING.name: RATING.unit}
     return LAYOUT.table(
         "means",
@@ -73,6 +73,12 @@ def _spread(cells: Sequence[ConditionMean], logged: bool = False) -> dict[str, A
     return {"has_sd": has_sd, "units_told": f"n = {units}.{f' {spread}.' if has_sd else ''}"}
 
 
+def students_told(cells: Sequence[ConditionMean]) -> str:
+    """State the intervals of models' and baselines' means over items, which means of equal items do not have."""
+    missing = any(cell.kind not in PARTICIPANT_KINDS and not np.isfinite(cell.low) for cell in cells)
+    return f"Student's over items{' (none where all items are equal)' if missing else ''}"
+
+
 def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:
     """State what the intervals are, of participants and of models and baselines, as far as the table has them."""
     statements = []
@@ -105,7 +111,7 @@ def accuracy_and_recovery_table(
     rows: list[dict[str, Any]] = [
         {**_row(cell), "near": recovery.get((cell.group, cell.level))} for cell in exact
     ]
-    intervals = intervals_told(exact, f"of accuracy {OF_SHARES}, of recovery Student's over items")
+    intervals = intervals_told(exact, f"of accuracy {OF_SHARES}, of recovery {students_told(recovered)}")
     facts: dict[str, Any] = {
         "factor": factor,
         **_spread(exact),
@@ -116,8 +122,10 @@ def accuracy_and_recovery_table(
     return LAYOUT.table("accuracy_and_recovery", rows, name, kinds=_kinds(exact), **facts)
 
 
-def recovery_table(recovered: Sequence[Recovered], fits: tuple[Fit, ...] = ()) -> ApaTable:
+def recovery_table(
+    recovered: Sequence[Recovered], fits: tuple[Fit, ...] = (), *, has_timeouts: bool = False
+) -> ApaTable:
     """Lay out simulated effects and their estimates from the models of simulated readers."""
     rows = [{**asdict(effect), "covered": effect.covered} for effect in recovered]
     has_words = any(effect.measure == "time_changed" for effect in recovered)
-    return LAYOUT.table("recovery", rows, fits=fits, has_words=has_words)
+    return LAYOUT.table("recovery", rows, fits=fits, has_words=has_words, has_timeouts=has_timeouts)

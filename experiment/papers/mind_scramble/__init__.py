@@ -13,4 +13,5 @@ PAPER = Paper(
     chapters={"mind-scramble": "chapter:write"},
     answers="chapters:answers",
     together="chapter",
+    figure_tables={"ms_costs": (), r"ms_series(.*)": ("ms_slopes{}",)},
 )

@@ -261,7 +261,7 @@ def _plan_of(material: Material, part: TrialPart) -> Plan | None:
 def _models(planned: Sequence[tuple[TrialPart, Plan, pd.DataFrame]], material: Material) -> Draft:
     """Write whether missing answers depend on a factor, in each part of a study that has enough of them."""
     draft, analyses = Draft(), list[tuple[TrialPart, Analysis]]()
-    too_few, never, drawn = list[int](), dict[str, None](), ""
+    too_few, drawn = list[int](), ""
     for part, plan, counts in planned:
         lacking = counts.groupby("reader_group", sort=False)["missing"].sum()
         groups = tuple(group for group in plan.groups if lacking.get(group, 0) > 0)
@@ -272,7 +272,6 @@ def _models(planned: Sequence[tuple[TrialPart, Plan, pd.DataFrame]], material: M
         material.told(f"model: missing answers by {plan.factor}{part.told}")
         bounded, drawn = drawn_readers(material.tables, MOST_ROWS)
         analyses.append((part, analyse_missingness(replace(plan, groups=groups), bounded)))
-        never |= dict.fromkeys(named(group, material.kinds) for group in plan.groups if group not in groups)
     if any(too_few):
         readers = [named(group, material.kinds) for group in planned[0][1].groups]
         draft.blocks.append(
@@ -281,7 +280,7 @@ def _models(planned: Sequence[tuple[TrialPart, Plan, pd.DataFrame]], material: M
             )
         )
     if analyses:
-        draft.blocks += LAYOUT.blocks("model", drawn=drawn, never=list(never) if len(planned) == 1 else [])
+        draft.blocks += LAYOUT.blocks("model", drawn=drawn)
         model_draft = _told(analyses, material)
         is_one_of_several = len(analyses) == 1 < len(planned)
         draft.add(draft_of_part(model_draft, analyses[0][0]) if is_one_of_several else model_draft)

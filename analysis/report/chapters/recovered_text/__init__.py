@@ -20,7 +20,7 @@ from analysis.planned import parted_by_sessions, shown
 from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.condense_levels import lowest_and_highest
-from analysis.report.described.layouts import intervals_told
+from analysis.report.described.layouts import intervals_told, students_told
 from analysis.report.filters import where
 from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import ChapterLayout
@@ -123,7 +123,7 @@ def _sums(measured: pd.DataFrame, part: TrialPart, groups: list[str], study: str
         columns = [GROUP, name, share, f"{share}_low", f"{share}_high"]
         sums = sums.merge(pd.DataFrame(cell_values, columns=columns), how="left", on=columns[:2])
     ordered = in_order(sums, groups, name, part.levels).reset_index(drop=True)
-    return ordered, intervals_told(all_cells, "Student's over items")
+    return ordered, intervals_told(all_cells, students_told(all_cells))
 
 
 def _described(sums: pd.DataFrame, intervals: str, part: TrialPart, kinds: dict[str, str]) -> list[Block]:

@@ -207,6 +207,7 @@ def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]
     return {
         "every_intact": all(measure.given.has_intact for measure in measures),
         "by_position": any(len(panel.segments) > 1 for panel in page),
+        "by_zone": any(len(panel.segments) == 1 for panel in page),
         "is_cut": most >= 10,
         "has_few": any(point.items < FEWEST_ITEMS for point in points),
         "is_simulated": any(panel.kind == "simulated" for panel in page),

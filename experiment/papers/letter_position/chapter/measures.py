@@ -187,7 +187,7 @@ def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
 
 
 def _adjusted(measures: Sequence[LetterCostMeasure], analyses: Sequence[Analysis]) -> list[LetterCostMeasure]:
-    """Adjust all p values of the chapter by Benjamini and Hochberg, as none was planned, and make the intervals agree.
+    """Adjust the p values of comparisons that the Results do not test by Benjamini and Hochberg, and make the intervals agree.
 
     What the Results test keeps its p and interval there.
     """

@@ -161,12 +161,19 @@ def write(material: Material) -> Chapter | None:
     for index, value in enumerate(values):
         blocks += _of_values(value, kinds, study, f"_{value.measure.key}" if index else "")
     blocks += _costs(tables, factor, kinds, study)
-    blocks += _similarity(tables, study)
-    blocks += _faults(tables, kinds)
+    similarity, faults = list(_similarity(tables, study)), list(_faults(tables, kinds))
+    blocks += [*similarity, *faults]
     if not kinds:
         return None
     methods = (
-        LAYOUT.paragraphs("methods", measures=[value.measure.method for value in values]) if blocks else ()
+        LAYOUT.paragraphs(
+            "methods",
+            measures=[value.measure.method for value in values],
+            has_faults=bool(faults),
+            has_cosines=any(isinstance(block, ApaTable) for block in similarity),
+        )
+        if blocks
+        else ()
     )
     blocks = blocks or LAYOUT.blocks("not_judged")
     return LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)

@@ -43,6 +43,7 @@ WORDS = Path(__file__).with_name("figures.yaml")
 
 ROW, LEGEND_ROW = 2.1, 0.2
 LONGEST_NAME = 44
+LABELS = {"RR": "Recovery rate", "RPG": "Relative gain"}
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,12 @@ class PanelAxis:
 
 
 def panels_figure(
-    name: str, title: str, cells: pd.DataFrame, panels: Sequence[PanelAxis], label: str, kinds: dict[str, str]
+    name: str,
+    title: str,
+    cells: pd.DataFrame,
+    panels: Sequence[PanelAxis],
+    measure: str,
+    kinds: dict[str, str],
 ) -> Drawing:
     """Draw a point for every value, panels below each other; Scrambled Bench draws bars and leaves values below 0 out."""
     shown = cells[
@@ -72,7 +78,7 @@ def panels_figure(
             panel_cells = cells[cells["panel"] == panel.title] if "panel" in cells else cells
             shown_places = [place for place in panel.places if (panel_cells["place"] == place).any()]
             readers_by_place(axes, panel_cells, shown_places, look, join=1.3 if panel.joined else 0.0)
-            axes.set_ylabel(label)
+            axes.set_ylabel(LABELS[measure])
             axes.set_title(lettered(number, len(panels), panel.title))
         _legend(figure, look)
     values = {
@@ -80,6 +86,7 @@ def panels_figure(
         "shown": shown,
         "absent": [mark.label for group, mark in looks(kinds).items() if group not in look],
         "lowest": LOWEST,
+        "measure": measure,
     }
     return Drawing.described(name, figure, look, WORDS / "scrambled_bench", **values)
 
@@ -154,7 +161,8 @@ def _part(
     stem = f"scrambled_bench_{part.table}"
     figures: list[Block] = []
     if part.task != "problem":
-        measure, label = ("RR", "Recovery rate") if part.task == "rec" else ("RPG", "Relative gain")
+        measure = "RR" if part.task == "rec" else "RPG"
+        label = LABELS[measure]
         drawn = cells[(cells["category"] == "all") & cells[measure].notna()]
         drawn = drawn.assign(place=drawn["column"], value=drawn[measure])
         places = set(drawn["place"])
@@ -165,8 +173,8 @@ def _part(
         panels = [panel for panel in panels if len(panel.places) > 1]
         if panels:
             title = f"{label} by scramble and reader: {part.data}, {manner}"
-            figures.append(panels_figure(f"{stem}_scrambles", title, drawn, panels, label, kinds))
-        figures += _categories(stem, cells, measure, label, kinds)
+            figures.append(panels_figure(f"{stem}_scrambles", title, drawn, panels, measure, kinds))
+        figures += _categories(stem, cells, measure, kinds)
         by_size = _sizes(drawn, kinds, readers)
         if by_size[GROUP].nunique() >= FEWEST_SIZES:
             title = f"{label} with all letters shuffled, by number of parameters: {part.data} (Figure 5)"
@@ -309,9 +317,7 @@ def _is_flagged(cells: pd.DataFrame) -> bool:
     return "flagged" in cells and bool((cells["flagged"].astype(bool) & cells["RPG"].notna()).any())
 
 
-def _categories(
-    stem: str, cells: pd.DataFrame, measure: str, label: str, kinds: dict[str, str]
-) -> list[Block]:
+def _categories(stem: str, cells: pd.DataFrame, measure: str, kinds: dict[str, str]) -> list[Block]:
     titles = {"100%": "All letters shuffled", "KF": "First letter kept", "KFL": "First and last letter kept"}
     drawn = cells[cells["column"].isin(titles) & cells[measure].notna()]
     present = [name for name in CATEGORIES if (drawn["category"] == name).any()]
@@ -322,8 +328,8 @@ def _categories(
     )
     shown = [f"{title} (Figure 4)" for column, title in titles.items() if (drawn["column"] == column).any()]
     panels = [PanelAxis(title, ("all", *present)) for title in shown]
-    title = f"{label} by category of question and reader"
-    return [panels_figure(f"{stem}_categories", title, drawn, panels, label, kinds)]
+    title = f"{LABELS[measure]} by category of question and reader"
+    return [panels_figure(f"{stem}_categories", title, drawn, panels, measure, kinds)]
 
 
 def _sizes(drawn: pd.DataFrame, kinds: dict[str, str], readers: dict[str, dict[str, object]]) -> pd.DataFrame:
