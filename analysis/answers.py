@@ -46,6 +46,16 @@ def judged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
     return asked & (~failed | judged_at_all)
 
 
+def is_choice(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials that are answered with one of their labels."""
+    return trials["is_choice"] if "is_choice" in trials else trials["trial_type"] == "choose"
+
+
+def choice_types(trials: pd.DataFrame) -> tuple[str, ...]:
+    """Return the types of these trials."""
+    return tuple(sorted(trials.loc[is_choice(trials), "trial_type"].unique()))
+
+
 def failures_as_wrong(trials: pd.DataFrame) -> pd.Series[float]:
     """Return ``correct`` (0 or 1) with 0 for every answer that is not valid; for trials that are ``judged``."""
     return trials["correct"].where(is_valid(trials), 0.0)

@@ -76,7 +76,7 @@ def _analysed(
         terms, notes = begun_uncorrelated(terms, most_columns)
         remarks = [*remarks, *notes]
     scope = on_models_in_general(data.rows)
-    all_remarks = (*plan.remarks, *data.remarks, *thinning, *remarks, *([scope] if scope else []))
+    all_remarks = (*plan.remarks, *data.remarks, *thinning, *remarks)
     if not terms:
         remark = "With one answer to each item and no second participant no mixed model can be fitted."
         return replace(unfitted, remarks=(*all_remarks, remark))
@@ -103,6 +103,7 @@ def _analysed(
             ),
         )
     contrasts = contrasts_of(plan, data, model)
+    all_remarks = (*all_remarks, *([scope] if scope else []))
     return replace(unfitted, model=model, contrasts=contrasts, remarks=all_remarks, rows=data.analysed_rows)
 
 

@@ -50,7 +50,7 @@ LONG = (
     *("path", "onset_ts", "paint_ts", "response_ts", "handler_ts"),
 )
 """Columns that differ in every row and that no measure needs; they are read when asked for."""
-ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded", "same_prompt")
+ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded", "same_prompt", "is_choice")
 SAID = ("flagged_reason", "rt_excluded", "reading_time_excluded")
 """Why a session or trial was flagged, and why a time counts in no model of times: they are in the CSV file too."""
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
@@ -168,6 +168,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
                                                             bounds); the answer still counts
         same_prompt                                         number of the prompt that a deterministic model got: the same
                                                             in conditions that its prompt does not tell apart
+        is_choice                                           whether the trial is answered with one of its labels
         ==================================================  =======================================================
 
         ``regions`` has one row per word or word group: ``session_id, trial_index, attempt, region`` (from 0), ``shown``,
@@ -213,6 +214,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     factors = list(dictionary["factors"])
     trials = flag_trials(trials, factors, dictionary["collected_design_hash"])
     trials["same_prompt"] = same_prompts(trials, items, factors)
+    trials["is_choice"] = trials["trial_type"].isin(dictionary["choice_types"])
     levels = {name: _levels(spec) for name, spec in dictionary["factors"].items()}
     pairs = compared_together(dictionary["planned"], levels)
     cells = {crossed_name(*pair): cells_shown(trials, pair) for pair in pairs}
@@ -307,6 +309,7 @@ def _completed(dictionary: dict[str, Any]) -> dict[str, Any]:
         **{name: {} for name in ("readers", "planned", "exclude", "columns")},
         **dict.fromkeys(("truth", "design_hash", "collected_design_hash")),
         "versions": [],
+        "choice_types": ["choose"],
     }
     return defaults | {key: value for key, value in dictionary.items() if value is not None}
 

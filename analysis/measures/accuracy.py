@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from analysis.answers import failures_as_wrong, is_valid, judged
+from analysis.answers import failures_as_wrong, is_choice, is_valid, judged
 from analysis.intervals import share_over_items
 from analysis.measures.resampling import interval, resampled_ratios
 from analysis.mixed.inference import corrected
@@ -42,7 +42,7 @@ def with_chance(
 ) -> pd.DataFrame:
     """Add ``chance``: 1 / number of choices for choices, 0 for typed answers."""
     chance = pd.Series(0.0, index=trials.index)
-    choosing = trials["trial_type"] == "choose"
+    choosing = is_choice(trials)
     if choosing.any():
         if "choices" not in items:
             raise UserError("the items table has no column 'choices'", mend="Export the study again.")
@@ -165,7 +165,7 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
     """Compare the accuracy of choices with chance in each cell."""
     by = cell_columns(trials, by)
     rows = _cells(trials, by)
-    rows = each_answer_once(rows[(rows["trial_type"] == "choose") & (rows["chance"] > 0)], by)
+    rows = each_answer_once(rows[is_choice(rows) & (rows["chance"] > 0)], by)
     if rows.empty:
         return pd.DataFrame()
     keys = [GROUP, *by]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from analysis import apa
-from analysis.answers import is_valid
+from analysis.answers import is_choice, is_valid
 from analysis.cluster_sampling import draw, shares, units_of
 from analysis.intervals import half_width
 from analysis.measures.accuracy import cell_columns
@@ -301,7 +301,7 @@ class Classes:
 
 def two_class_trials(trials: pd.DataFrame, items: pd.DataFrame) -> list[Classes]:
     """Find the trials that ask for one of the same two classes: A and B, word and nonword, yes and no."""
-    used = trials["excluded_reason"].isna() & (trials["trial_type"] == "choose")
+    used = trials["excluded_reason"].isna() & is_choice(trials)
     rows = trials[used & trials["answer"].notna() & trials["response_status"].notna()]
     offered, leading = _offered(items)
     sets_of_classes: dict[tuple[str, str], list[str]] = {}
@@ -462,6 +462,11 @@ def _in_model(
         answers = (classes.signal, classes.other)
         usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in answers)]
         unusable = [level for level in levels if level not in usable]
+        if len(unusable) == len(levels):
+            remarks.append(
+                f"{spoken(group)[0].upper()}{spoken(group)[1:]} gave no two answers in any condition, so z is undefined."
+            )
+            continue
         if unusable:
             remarks.append(
                 f"In {apa.listing(unusable)}, one class always or never received the answer {classes.signal} from {spoken(group)} (or "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 from markupsafe import Markup
 
+from analysis.answers import is_valid
 from analysis.descriptives import ConditionMean, describe_rows, described_rows
 from analysis.estimation import MOST_ROWS
 from analysis.mixed import Fit
@@ -320,7 +321,8 @@ def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[
     for analysis in analyses:
         if analysis.plan.measure.name == "correct" and analysis.has_results:
             for group, answers in analysis.rows.groupby(analysis.rows["reader_group"].astype(str))["correct"]:
-                if answers.nunique() == 1 and kinds.get(str(group)) != "baseline":
+                scored = is_valid(analysis.rows.loc[answers.index]).any()
+                if answers.nunique() == 1 and scored and kinds.get(str(group)) != "baseline":
                     readers_at_end.setdefault(bool(answers.iloc[0]), {}).setdefault(named(str(group), kinds))
     for right, names in readers_at_end.items():
         yield SENTENCES.sentences("at_an_end", names=list(names), right=right)

@@ -46,7 +46,7 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
         if match := re.fullmatch(pattern, name):
             if not stems:
                 return FigureSource()
-            table_pattern = "|".join(stems).format(*map(re.escape, match.groups()))
+            table_pattern = "|".join(stem.format(*map(re.escape, match.groups())) for stem in stems)
             numbers = [
                 table.number for table in (in_chapter or tables) if re.fullmatch(table_pattern, _bare(table))
             ]

@@ -11,6 +11,7 @@ from experiment.lists import blocks_of, blocks_showing
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
 from experiment.study import Study
+from experiment.trials import trial_type
 from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.recipes.conditions import ItemDesign
@@ -83,8 +84,10 @@ def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
     places = blocks_of(study)
     for place in places if set_name is None else [places[n] for n in blocks_showing(study, set_name)]:
         for step in study.get("procedure", place, "block", "trial"):
-            show = next(iter(step.values())).get("show", [])
-            names += [show] if isinstance(show, str) else show
+            ((kind, settings),) = step.items()
+            for name, parameter in trial_type(kind).parameters.items():
+                shown = settings.get(name, []) if parameter.type == "fields" else []
+                names += [shown] if isinstance(shown, str) else shown
     return list(dict.fromkeys(names))
 
 

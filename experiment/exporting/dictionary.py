@@ -30,6 +30,7 @@ from experiment.study import Study
 from experiment.study.plans import planned_analyses
 from experiment.study.trained import KIND, as_trained, given_trainings, read_record, training_folder
 from experiment.summaries.plain_english import tell
+from experiment.trials import CHOSEN
 from experiment.version import installed_version
 from stimuli.errors import UserError
 from stimuli.lexicon.base_words import score
@@ -204,6 +205,7 @@ def dictionary_of(
         "seed": study.seed,
         "participants_wanted": study.get("participants", "wanted"),
         "factors": factors,
+        "choice_types": list(CHOSEN),
         "between": study.between,
         "readers": readers,
         "tuning": {name: read_record(training_folder(study.folder, name)) for name in sorted(trained)},

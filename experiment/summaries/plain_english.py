@@ -488,13 +488,31 @@ def _materials(items: Sequence[Item], corpus: str) -> str:
     other_items = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
     taken = f" from {corpus}" if corpus else ""
     text = listing([f"{_counted(roles['test'], 'item')}{taken}{named}", *other_items])
-    lost = {(item.item_id, word["intact"]): word["reason"] for item in items for word in item.left_intact}
-    words = "; ".join(f"{word!r} in {item_id} ({reason})" for (item_id, word), reason in lost.items())
-    left = f" Left intact in every condition, though meant to change: {words}." if lost else ""
-    if len(lost) > MOST_WORDS:
-        words = ", ".join(list(dict.fromkeys(f"{word!r}" for _, word in lost))[:MOST_WORDS])
-        left = f" {len(lost):,} words that were meant to change stayed intact in every condition, such as {words}."
-    return f"{text}.{left}"
+    return f"{text}.{_left_intact(items)}"
+
+
+def _left_intact(items: Sequence[Item]) -> str:
+    """Name the words that were meant to change and did not: in every condition of their item, or in some."""
+    reasons: dict[tuple[str, str], str] = {}
+    kept: Counter[tuple[str, str]] = Counter()
+    conditions: Counter[str] = Counter()
+    for item in items:
+        words = {word["intact"]: word["reason"] for word in item.left_intact}
+        conditions[item.item_id] += bool(words or item.changes)
+        kept.update((item.item_id, word) for word in words)
+        reasons |= {(item.item_id, word): reason for word, reason in words.items()}
+    left = ""
+    for where, lost in (
+        ("every condition", [key for key, count in kept.items() if count == conditions[key[0]]]),
+        ("some conditions", [key for key, count in kept.items() if count < conditions[key[0]]]),
+    ):
+        if len(lost) > MOST_WORDS:
+            words_named = ", ".join(list(dict.fromkeys(f"{word!r}" for _, word in lost))[:MOST_WORDS])
+            left += f" Of the words that were meant to change, {len(lost):,} stayed intact in {where}, such as {words_named}."
+        elif lost:
+            named = "; ".join(f"{word!r} in {item_id} ({reasons[item_id, word]})" for item_id, word in lost)
+            left += f" Left intact in {where}, though meant to change: {named}."
+    return left
 
 
 def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -> str:

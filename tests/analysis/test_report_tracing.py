@@ -15,6 +15,7 @@ import pytest
 
 from analysis import apa, load
 from analysis.report.chapters import optional_names
+from analysis.report.figure_sources import SAME_NUMBERS
 from analysis.report.write import write_report
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.test_report_r import small_study
@@ -195,3 +196,11 @@ def test_each_table_and_figure_of_every_chapter_is_traced(
         tables, tmp_path / "reports", datetime(2026, 11, 21, tzinfo=UTC), wanted=optional_names()
     )
     assert walk(page) >= 8
+
+
+@pytest.mark.parametrize(("pattern", "stems"), SAME_NUMBERS)
+def test_tables_with_the_numbers_of_a_figure_are_named_by_groups_of_its_name(
+    pattern: str, stems: tuple[str, ...]
+) -> None:
+    groups = [f"g{number}" for number in range(re.compile(pattern).groups)]
+    assert all("{" not in stem.format(*groups) for stem in stems)

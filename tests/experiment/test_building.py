@@ -19,7 +19,6 @@ from experiment.integrity.build_provenance import BUILT_FROM, changed_since_buil
 from experiment.models.runs import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.study import Study
-from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError
 from stimuli.item import Item, meta_path
 from stimuli.matching import balance
@@ -239,14 +238,6 @@ def sentences(folder: Path, role: str = "filler", keys: str = "{'yes': j, 'no': 
 def test_a_role_or_answer_that_nobody_could_mean_is_named(tmp_path, changed, says):
     with pytest.raises(UserError, match=says):
         make_items(sentences(tmp_path, **changed))
-
-
-def test_a_new_typed_trial_takes_its_answers_from_the_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("experiment.building.tables.TYPED", ("recover", "count"))
-    sentences(tmp_path)
-    written = (tmp_path / "study.yaml").read_text("utf-8").replace("choose: {", "count: {")
-    study = Study(tmp_path, parse_yaml(written, tmp_path / "study.yaml"))
-    assert {item.answer for item in make_items(study).items} == {"yes", "no"}
 
 
 STUDY = """\

@@ -217,7 +217,8 @@ def test_a_sign_that_other_keyboards_write_otherwise_is_remarked(make_study):
 STUDY_OF_TYPE = """
 import sys
 from experiment.cli import main
-for words in (["new"], ["check"], ["build"], ["simulate", "--readers", "2"], ["run"], ["export", "--out", "data"]):
+AFTER = (["simulate", "--readers", "2"], ["run"], ["export", "--out", "data"], ["report", "--with", "ratios"])
+for words in (["new"], ["check"], ["build"], *AFTER):
     sys.argv = ["wrods", words[0], "study", *words[1:]]
     try:
         main()
@@ -249,3 +250,5 @@ def test_a_second_type_of_choice_needs_nothing_but_its_declaration_and_its_scree
     assert asked == {("simulated", "pick", "valid"): 20, ("baseline", "pick", "valid"): 16}
     assert all(row["label_map"] == "Yes=Yes,No=No" for row in rows)
     assert all((row["correct"] == "TRUE") == (row["response"] == row["answer"]) for row in rows)
+    for table in ("chance", "sensitivity"):
+        assert list((tmp_path / "study/reports").glob(f"*/tables/*_{table}_spelling.csv"))

@@ -16,6 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
+from analysis.answers import is_choice
 from analysis.mixed import Fit
 from analysis.names import in_words
 from analysis.plan import ALPHA, MEASURES
@@ -34,7 +35,7 @@ LAYOUT = ChapterLayout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 MOST_SINGLY = 3
 """Largest number of models described separately; more share one sentence."""
-KINDS_OF_TRIAL = {"choose": "choices", "type": "typed answers", "recover": "recovered texts", "read": "texts"}
+KINDS_OF_TRIAL = {"type": "typed answers", "recover": "recovered texts", "read": "texts"}
 """How a sentence names the trials of a type."""
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
@@ -256,7 +257,7 @@ def _by_kind_of_trial(trials: pd.DataFrame, column: str, values: Sequence[Any]) 
     if len(values) == 1:
         return written[values[0]]
     kinds = trials["trial_type"].astype(str).map(lambda kind: f"{KINDS_OF_TRIAL.get(kind, kind)}")
-    kinds = kinds.where(~is_statement(trials), "statements of rules")
+    kinds = kinds.mask(is_choice(trials), "choices").mask(is_statement(trials), "statements of rules")
     parts = [
         f"{written[value]} ({apa.listing(list(dict.fromkeys(kinds[trials[column] == value])))})"
         for value in values

@@ -203,9 +203,9 @@ def test_a_typed_step_without_a_setting_for_several_lines_is_answered_in_one():
 
 
 def test_a_typed_step_that_no_prompt_says_how_to_answer_is_named_with_the_remedy(monkeypatch):
-    monkeypatch.setattr("experiment.models.prompts.prompter.TYPED", ("recover", "count"))
-    one = trial("any", {"sentence": "The dog barks."}, "count")
-    with pytest.raises(UserError, match=r"no prompt 'count' .* typed trial type needs one") as caught:
+    monkeypatch.setattr("experiment.models.prompts.prompter.TYPED", ("recover", "undeclared"))
+    one = trial("any", {"sentence": "The dog barks."}, "undeclared")
+    with pytest.raises(UserError, match=r"no prompt .undeclared. .* typed trial type needs one") as caught:
         Prompter({"language": "en", "prompt_variant": 1}).turn(one)
     assert "wording.json" in str(caught.value)
 

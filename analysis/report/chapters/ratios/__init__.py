@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
-from analysis.answers import judged
+from analysis.answers import choice_types, is_choice, judged
 from analysis.intervals import OF_SHARES
 from analysis.measures.accuracy import GROUP, against_chance, with_chance
 from analysis.measures.levels import LevelMeanings, levels_of
@@ -202,7 +202,7 @@ def _with_levels(rows: pd.DataFrame, factor: str, levels: tuple[str, ...]) -> pd
 def _chances(tables: Tables, study: str) -> Iterator[Block]:
     """Write accuracy against chance by each factor; nothing if no trial offered choices."""
     trials = tables.trials
-    if not (trials["excluded_reason"].isna() & (trials["trial_type"] == "choose")).any():
+    if not (trials["excluded_reason"].isna() & is_choice(trials)).any():
         return
     try:
         rows = with_chance(trials, tables.items, tables.factors)
@@ -211,7 +211,7 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
         return
     kinds = kinds_of(trials)
     is_first = True
-    for part in parts_of(rows[rows["excluded_reason"].isna() & (rows["trial_type"] == "choose")], tables):
+    for part in parts_of(rows[rows["excluded_reason"].isna() & is_choice(rows)], tables):
         factor = part.factor
         chances = against_chance(part.rows(rows), [factor], study=study)
         if chances.empty:
@@ -225,7 +225,9 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
             "out_of_context_ratio", kind="stable"
         )
         values: dict[str, Any] = {"factor": factor, "does": meanings, "kinds": kinds}
-        table = LAYOUT.table("chance", chances, plain("chance", factor), shares=OF_SHARES, **values)
+        table = LAYOUT.table(
+            "chance", chances, plain("chance", factor), shares=OF_SHARES, types=choice_types(trials), **values
+        )
         table = with_copies_told(table, part.rows(rows), factor)
         blocks = LAYOUT.blocks(
             "chance",

@@ -12,6 +12,7 @@ import pandas as pd
 from markupsafe import escape
 
 from analysis import apa
+from analysis.answers import choice_types
 from analysis.figures.measures import sensitivity_figure
 from analysis.measures import signal_detection as detection
 from analysis.multiple_comparisons import with_adjusted
@@ -121,6 +122,7 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
             is_pooled=cells["pooled"].any(),
             has_means=not cells.loc[is_of_people, "pooled"].all(),
             has_models=not is_of_people.all(),
+            types=choice_types(classes.trials),
         ),
         drawing=sensitivity_figure(
             stem, cells, readers, factor, classes.signal_in_words, classes.other_in_words
