@@ -15,10 +15,11 @@ import pytest
 from analysis import Tables, load
 from analysis.apa import Written
 from analysis.figures import Drawing
+from analysis.figures.drawing import looks
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
 from analysis.letters.changes import of_forms
 from analysis.letters.letter_costs import surprisal_parts
-from analysis.readers import kinds_of
+from analysis.readers import group_order, kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter
 from experiment.papers.letter_position import chapter as letters
@@ -278,7 +279,8 @@ def blocks_of(folder: Path, monkeypatch: pytest.MonkeyPatch, **readers: object) 
     handed = write_handover(folder, rows)
     with_forms(handed)
     tables = load(handed)
-    return costs_beside(tables, [], kinds_of(tables.trials))
+    kinds = kinds_of(tables.trials)
+    return costs_beside(tables, [], {group: kinds[group] for group in group_order(tables.trials)})
 
 
 def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,6 +288,12 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
     # no words were recorded
     (table,) = [one for one in blocks if isinstance(one, ApaTable)]
     assert table.name == "letter_costs_beside"
+    (drawing,) = [one for one in blocks if isinstance(one, Drawing)]
+    colours = {text.get_text(): text.get_color() for text in drawing.figure.texts}
+    look = looks({"gpt": "model", "restorer": "model"})
+    assert {name: colours[name] for name in look} == {name: mark.colour for name, mark in look.items()}, (
+        "the order of the report, not that of the rows"
+    )
     under = rows_by_head(table)
     assert list(under) == ["restorer", "gpt"]
     of_restorer, of_gpt = under.values()

@@ -109,7 +109,8 @@ def write(material: Material) -> Chapter | None:
     measures, remarks = measured(tables, material.analyses)
     if not measures:
         return None
-    kinds = {group.group: group.kind for m in measures for group in m.by["zone"]}
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    kinds = {group: kinds_of(used)[group] for group in group_order(used)}
     explained = explanations(tables, measures, material.told)
     placed = [measure for measure in measures if _has_a_place(measure)]
     if not placed and not explained.blocks:
@@ -131,7 +132,8 @@ def write(material: Material) -> Chapter | None:
     if left_out:
         draft.blocks += LAYOUT.blocks("left_out", remarks=left_out)
     part = "" if placed else "changes_"
-    return LAYOUT.chapter("letter-position", draft, kinds, kinds, draft.methods, part)
+    shown = {group.group for measure in measures for group in measure.by["zone"]}
+    return LAYOUT.chapter("letter-position", draft, shown, kinds, draft.methods, part)
 
 
 def _has_a_place(measure: LetterCostMeasure) -> bool:
@@ -160,6 +162,7 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
             letter_curves(
                 stem if number == 1 else f"{stem}_{number}",
                 page,
+                kinds,
                 *LAYOUT.caption(
                     "curves", has_intact=measures[0].given.has_intact, **_on_curves(measures, page)
                 ),
@@ -174,7 +177,7 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
         several=several,
         curves=curves,
     )
-    blocks += list(_maps(measures))
+    blocks += list(_maps(measures, kinds))
     for by in TABLES:
         table = _places_table(by, measures)
         if table is not None:
@@ -221,7 +224,7 @@ def _zones(measure: LetterCostMeasure) -> pd.DataFrame:
     return table[table["place"].isin(ZONES)]
 
 
-def _maps(measures: Sequence[LetterCostMeasure]) -> Iterator[Block]:
+def _maps(measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> Iterator[Block]:
     """Draw place by kind for the measures in which both vary."""
     for measure in measures:
         table = _zones(measure)
@@ -234,7 +237,7 @@ def _maps(measures: Sequence[LetterCostMeasure]) -> Iterator[Block]:
         ]
         axis = measure.axis.replace("\n", " ")
         caption = LAYOUT.caption("map", axis=axis, is_simulated="simulated" in groups.values())
-        yield letter_map(f"letter_map_{measure.measure.name}", drawn, *caption)
+        yield letter_map(f"letter_map_{measure.measure.name}", drawn, kinds, *caption)
 
 
 def _source(measures: Sequence[LetterCostMeasure]) -> dict[str, Any]:
@@ -359,7 +362,7 @@ def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: d
     orders = [(kind, order) for kind in PAIRED_KINDS if (order := _orders(pairs, kind))]
     return LAYOUT.blocks(
         "main",
-        figures=letter_beside_figures(table.name, pairs, table.title, table.note),
+        figures=letter_beside_figures(table.name, pairs, values["kinds"], table.title, table.note),
         table=table,
         split=LAYOUT.table("letter_surprisal_split", split, **values) if split else None,
         orders=orders,
@@ -447,12 +450,12 @@ def explanations(
     """Let predictors compete for each reader on accuracy, on people's times and on models' surprisal."""
     explained = Explanations()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    kinds = kinds_of(used)
+    kinds = {group: kinds_of(used)[group] for group in group_order(used)}
     for measure, noun, people in _measures(used, measures):
         progress(f"letter position: competing predictors of {noun}")
         groups = [
             group
-            for group in group_order(used)
+            for group in kinds
             if kinds[group] in READERS and (people is None or (kinds[group] in PARTICIPANT_KINDS) == people)
         ]
         if not groups:
@@ -464,7 +467,7 @@ def explanations(
         explained.remarks += [f"{noun}, {remark}" for remark in done.remarks]
         if not done.table.empty and done.table["name"].nunique() > 1:
             fits = _fits(done, measure, noun)
-            explained.blocks += _of_measure(done, measure, noun, fits)
+            explained.blocks += _of_measure(done, measure, noun, fits, kinds)
             explained.fits += fits
     if explained.blocks:
         explained.blocks[:0] = LAYOUT.blocks("predictors_heading")
@@ -488,11 +491,13 @@ def _measures(
     return outcomes
 
 
-def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[ReportedFit]) -> list[Block]:
+def _of_measure(
+    done: Competing, measure: str, noun: str, fits: Sequence[ReportedFit], kinds: dict[str, str]
+) -> list[Block]:
     table = done.table.rename(columns={"rows": "trials"})
     values: dict[str, Any] = {
         "noun": noun,
-        "kinds": dict(zip(table["reader_group"], table["reader_kind"], strict=True)),
+        "kinds": kinds,
         "label": _label,
     }
     name = f"letter_predictors_{measure}"
@@ -514,7 +519,7 @@ def _of_measure(done: Competing, measure: str, noun: str, fits: Sequence[Reporte
             _label(row["name"]) for row in [row for row in estimable if 0 <= row["delta_aic"] <= CLEAR][1:]
         ]
         readers.append({"group": str(group), "best": best, "base": base, "near": close})
-    figures = list(_figures(done, name, noun, values["kinds"]))
+    figures = list(_figures(done, name, noun, kinds))
     return LAYOUT.blocks("predictors", table=predictors_table, figures=figures, readers=readers, **values)
 
 
@@ -525,7 +530,7 @@ def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> It
         PREDICTORS.get(predictor, predictor)
         for predictor in sorted(names, key=lambda predictor: ranks.get(predictor, len(ranks)))
     ]
-    groups = list(kinds)
+    groups = list(dict.fromkeys(map(str, done.table["reader_group"])))
     size = -(-len(groups) // -(-len(groups) // MOST_READERS))
     for number, start in enumerate(range(0, len(groups), size), 1):
         page_groups = groups[start : start + size]
@@ -533,7 +538,6 @@ def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> It
         ends = 1000 * page_rows[["gain", "gain_low", "gain_high"]].astype(float)
         columns = (
             page_rows["reader_group"],
-            page_rows["reader_kind"],
             page_rows["name"].map(lambda predictor: PREDICTORS.get(predictor, predictor)),
         )
         explained = [
@@ -541,7 +545,7 @@ def _figures(done: Competing, name: str, noun: str, kinds: dict[str, str]) -> It
         ]
         is_simulated = "simulated" in {kinds[group] for group in page_groups}
         caption = LAYOUT.caption("weights", noun=noun, is_simulated=is_simulated)
-        yield letter_weights(name if number == 1 else f"{name}_{number}", explained, words, *caption)
+        yield letter_weights(name if number == 1 else f"{name}_{number}", explained, words, kinds, *caption)
 
 
 def _label(name: str) -> str:

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
 from analysis.figures import marks
-from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, keep_width, looks, shortened, styled
+from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, keep_width, shortened, shown_of, styled
 from analysis.figures.marks import INK, STEPS, IntervalMarks
 from analysis.figures.panels import Room, axes_at, paged
 from analysis.letters.letter_costs import BITS, RIGHT, TIME, CostInterval, HumanModelCost, HumanModelPair
@@ -89,10 +89,12 @@ def _sides(chosen: Sequence[CurvePoint]) -> IntervalMarks:
     )
 
 
-def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
+def letter_curves(
+    name: str, panels: Sequence[CurvePanel], kinds_of_readers: Mapping[str, str], title: str, note: str
+) -> Drawing:
     """Draw the panels: readers from top to bottom, measures side by side; or readers alone, two in a row."""
     readers = list(dict.fromkeys(panel.group for panel in panels))
-    look = looks({panel.group: panel.kind for panel in panels})
+    look = shown_of(kinds_of_readers, readers)
     is_single = len(readers) == len(panels)
     places = []
     for n, panel in enumerate(panels):
@@ -146,8 +148,7 @@ def letter_curves(name: str, panels: Sequence[CurvePanel], title: str, note: str
         _key_above(figure, handles, len(handles), fontsize=8.5, handlelength=3.4, columnspacing=2.0)
         keep_width(figure)
     described_panels = [
-        {"who": looks({panel.group: panel.kind})[panel.group].label, "panel": panel, "parts": _parts(panel)}
-        for panel in panels
+        {"who": look[panel.group].label, "panel": panel, "parts": _parts(panel)} for panel in panels
     ]
     return Drawing.described(
         name, figure, look, WORDS / "letter_curves", title=title, note=note, told=described_panels
@@ -221,9 +222,11 @@ WIDEST, CHARACTER = 2.9, 0.053
 CELL, MAP_LEFT = 0.44, 0.95  # inches: height of a cell, room for the names of rows
 
 
-def letter_map(name: str, panels: Sequence[CurvePanel], title: str, note: str) -> Drawing:
+def letter_map(
+    name: str, panels: Sequence[CurvePanel], kinds: Mapping[str, str], title: str, note: str
+) -> Drawing:
     """Draw a map for each panel: kinds as rows, places as columns, darker where it costs more."""
-    look = looks({panel.group: panel.kind for panel in panels})
+    look = shown_of(kinds, {panel.group for panel in panels})
     shown = [point for panel in panels for point in panel.segments[0][2]]
     rows = [kind for kind in KIND_LOOKS if any(point.kind == kind for point in shown)]
     costs = [point.cost for point in shown if np.isfinite(point.cost)]
@@ -300,24 +303,28 @@ def percent_added(log_ratio: float) -> float:
     return 100.0 * float(np.expm1(log_ratio))
 
 
-def letter_beside_figures(name: str, pairs: Sequence[HumanModelPair], title: str, note: str) -> list[Drawing]:
+def letter_beside_figures(
+    name: str, pairs: Sequence[HumanModelPair], kinds: Mapping[str, str], title: str, note: str
+) -> list[Drawing]:
     """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model."""
     return paged(
         name,
         title,
         pairs,
-        lambda page_name, _, shown: _beside(page_name, shown, pairs, (title, note)),
+        lambda page_name, _, shown: _beside(page_name, shown, pairs, kinds, (title, note)),
         MOST_MODELS,
     )
 
 
 def _beside(
-    name: str, shown: Sequence[HumanModelPair], all_pairs: Sequence[HumanModelPair], caption: tuple[str, str]
+    name: str,
+    shown: Sequence[HumanModelPair],
+    all_pairs: Sequence[HumanModelPair],
+    kinds: Mapping[str, str],
+    caption: tuple[str, str],
 ) -> Drawing:
     people = all_pairs[0].people
-    look = looks(
-        {people: all_pairs[0].people_kind, **dict.fromkeys((pair.model for pair in all_pairs), "model")}
-    )
+    look = shown_of(kinds, {people, *(pair.model for pair in all_pairs)})
     times = _limits(percent_added, [row.people[TIME] for pair in all_pairs for row in pair.apart])
     room = Room(2.05, 0.72, 0.52, 2, between=0.34, right=0.12, above=0.48, gap=0.0, top=0.28)
     with styled():
@@ -433,7 +440,6 @@ class Explained:
     """Fit of one predictor to one reader: Akaike weight, and held-out gain in nats per 1,000 observations (nan: not known)."""
 
     group: str
-    kind: str
     predictor: str
     weight: float
     gain: float
@@ -442,10 +448,15 @@ class Explained:
 
 
 def letter_weights(
-    name: str, explanations: Sequence[Explained], predictors: Sequence[str], title: str, note: str
+    name: str,
+    explanations: Sequence[Explained],
+    predictors: Sequence[str],
+    kinds: Mapping[str, str],
+    title: str,
+    note: str,
 ) -> Drawing:
     """Draw weights as bars above, gains as points with intervals below."""
-    look = looks({explained.group: explained.kind for explained in explanations})
+    look = shown_of(kinds, {explained.group for explained in explanations})
     ends = marks.widened(
         [(explained.gain, explained.low, explained.high) for explained in explanations], 0.06, 0.0
     )
