@@ -44,7 +44,7 @@ def fewer_participants(tables: Tables, most_trials: int = MOST_TRIALS) -> tuple[
     )
     names = pd.MultiIndex.from_frame(trials[["reader_group", "reader"]])
     remarks = tuple(
-        f"{n_kept:,} of {n_all:,} participants are in it, whole and drawn by a stable hash: models of more than "
+        f"Of {n_all:,} participants, {n_kept:,} are in it, whole and drawn by a stable hash: models of more than "
         f"{most_trials:,} trials take hours and say little more."
         for n_kept, n_all in drawn.thinned.values()
     )
