@@ -6,25 +6,27 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from analysis.names import plain
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
 from analysis.report.numbering import Illustrated, Numbered, ReportContent
+from analysis.report.results.tables import origin_of_trials
 from stimuli.papers import papers
 
 SAME_NUMBERS = (
     (r"condition_score_(.+)", ("descriptives_correct_{}",)),
     (r"condition_(.+?)_and_([a-z]+(?:_time)?)_(.+)", ("descriptives_{0}_{2}", "descriptives_{1}_{2}")),
     (r"(?:all_conditions|condition)_(.+)", ("descriptives_{}",)),
-    (r"model_checks_.+", ()),
     (r"fidelity_map_(.+)", ("fidelity_{}",)),
     (r"(profiles_models_.+)_plane", ("{}",)),
     (r"(recovered_text(?:_.+)?)", ("{}", "{}_rates")),
     (r"robustness_by_size", ("robustness", "size_slopes")),
 )
-"""Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken.
-
-No table has the numbers of a figure whose pattern comes without one.
-"""
+"""Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken."""
+CHECKED = (
+    "ranks of the observations among 250 simulated data sets, and planned estimates without each participant and item in turn; by "
+    "wrods alone"
+)
 OF_THE_SAME_NAME = (r"(.+)", ("{}",))
 
 
@@ -44,8 +46,6 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
     of_papers = [pair for paper in papers().values() for pair in paper.figure_tables.items()]
     for pattern, stems in (*SAME_NUMBERS, *of_papers, OF_THE_SAME_NAME):
         if match := re.fullmatch(pattern, name):
-            if not stems:
-                return FigureSource()
             table_pattern = "|".join(stem.format(*map(re.escape, match.groups())) for stem in stems)
             numbers = [
                 table.number for table in (in_chapter or tables) if re.fullmatch(table_pattern, _bare(table))
@@ -62,6 +62,10 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
         ]
         if numbers:
             return FigureSource(tuple(numbers))
+    if name.startswith("model_checks_"):
+        planned = [each.analysis for section in content.planned for each in section.each]
+        checked = [each for each in planned if name == f"model_checks_{plain(each.plan.name)}"]
+        return FigureSource((), origin_of_trials(checked, CHECKED))
     if name.startswith("cost_") and not any(_bare(table) == name for table in in_chapter):
         stem = name.removeprefix("cost_")
         same = [table.table.origin for table in tables if _bare(table) == f"descriptives_correct_{stem}"]

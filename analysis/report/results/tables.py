@@ -11,7 +11,7 @@ import numpy as np
 from analysis import apa
 from analysis.bayes import posterior_of
 from analysis.mixed import VarianceComponent, r_squared
-from analysis.plan import RATING, Measure
+from analysis.plan import Measure
 from analysis.planned import of_trials
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
@@ -212,8 +212,11 @@ def origin_of_trials(shares: Sequence[Analysis], computed: str) -> Origin:
     planned = {share.plan.name for share in shares if share.plan.planned}
     columns: tuple[str, ...] = ("correct", "response_status")
     used = JUDGED
-    if all(share.plan.measure is RATING for share in shares):
-        columns, used = ("rating",), (USED, *filled("rating"))
+    if (
+        len(names := {share.plan.measure.name for share in shares}) == 1
+        and shares[0].plan.measure.scale != "points"
+    ):
+        columns, used = tuple(names), (USED, *filled(*names))
     elif all(share.plan.measure.value == "share" for share in shares):
         columns = ("trial_type", "answer", "response", "response_status")
         used = (USED, where("trial_type", "recover"), *filled("answer", "response_status"))
