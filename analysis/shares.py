@@ -236,7 +236,7 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
         )
     if few_differ:
         yield (
-            f"All but at most {apa.worded(FEW - 1, 'item')} changed in the same way between the two conditions, or not at all "
+            f"All but at most {apa.worded(FEW - 1, 'item')} changed in the same way between the conditions, or not at all "
             f"({apa.few_named(list(few_differ), 'contrast')}); "
             f"{'the interval allows' if len(few_differ) == 1 else 'their intervals allow'} for one more exception."
         )

@@ -313,7 +313,9 @@ def _panel(
 def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, step: float) -> None:
     """Write a mean above its mark, or where rows are low next to its interval."""
     mean, low, high = (end if np.isfinite(end) else ends[0] for end in ends)
-    text = f"{mean:,.0f}" if row.measure is not RATING else f"{mean:.1f}"
+    places = 1 if row.measure is RATING else 0
+    printed = apa.rounded(mean, places if row.measure.logged else places + 1)  # as tables have it
+    text = apa.number(float(printed), places)
     at, shift = (mean, y), (0.0, 4.5)
     where: dict[str, Any] = {"ha": "center", "va": "bottom"}
     if step < 0.13:

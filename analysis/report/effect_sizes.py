@@ -84,8 +84,8 @@ def p_said(value: float | None) -> Markup:
 
 
 def p_of_all(values: Collection[float], *, at_least: bool = False) -> str:
-    """Write the *p* that none exceeds, or the least."""
+    """Write the *p* that none exceeds, or the least; of one value, that value."""
     phrase = apa.p_value(min(values) if at_least else max(values))
     if phrase[0] in "<>":
-        return phrase.replace(" ", "\u00a0") + " each"
-    return f"{'≥' if at_least else '≤'}\u00a0{phrase}"
+        return phrase.replace(" ", "\u00a0") + (" each" if len(values) > 1 else "")
+    return f"{'=' if len(values) == 1 else '≥' if at_least else '≤'}\u00a0{phrase}"

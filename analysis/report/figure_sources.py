@@ -68,16 +68,23 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
         return FigureSource((), origin_of_trials(checked, CHECKED))
     if name.startswith("cost_") and not any(_bare(table) == name for table in in_chapter):
         stem = name.removeprefix("cost_")
-        same = [table.table.origin for table in tables if _bare(table) == f"descriptives_correct_{stem}"]
-        conditions = same[0].where if same and same[0] is not None and same[0].where else None
+        by_name = {_bare(table): table.table.origin for table in tables}
+        origins = {
+            measure: origin
+            for measure in ("correct", "rt", "reading_time")
+            if (origin := by_name.get(f"descriptives_{measure}_{stem}")) is not None
+        }
+        conditions = next((origin.where for origin in origins.values() if origin.where), None)
+        has_shares, has_times = "correct" in origins or not origins, bool(origins.keys() - {"correct"})
         factor = max(
             (factor for factor in content.tables.factors if stem.startswith(factor)), key=len, default=stem
         )
-        computed = (
-            "proportions of correct answers by reader and level, failures as 0; by item first, each level less the first one; times: "
-            "logarithms"
-        )
-        columns = ("correct", "response_status", factor, "reader_group", "reader", "item_id")
+        what = [
+            *(["proportions of correct answers, failures as 0"] if has_shares else []),
+            *(["means of the logarithms of times"] if has_times else []),
+        ]
+        computed = f"{' and '.join(what)}, by reader and level; by item first, each level less the first one"
+        columns = (*(origins or ["correct"]), "response_status", factor, "reader_group", "reader", "item_id")
         conditions = conditions or (*JUDGED, *filled(factor))
         seed = ("cost", "measure", "reader")
         return FigureSource((), Origin(columns=columns, where=conditions, computed=computed, seed=seed))

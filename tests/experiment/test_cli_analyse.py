@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.preprocessing.exclusions import of_flagged_sessions
 from analysis.report.content import gather
+from analysis.report.method import method_parts
 from analysis.report.write import claimed_folder, dated_folder
 from analysis.robustness import robustness_matrix
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
@@ -80,6 +83,22 @@ def test_people_and_models_of_a_table_are_those_of_a_study(rows, tmp_path):
     assert trials["rt"].median() == pytest.approx(1000 * rows["rt"].median())
     found = {plan.measure.name: plan.groups for plan in plans(tables)}
     assert found == {"correct": ("human", "m-1", "m-2"), "rt": ("human",)}
+
+
+def test_a_model_without_a_response_was_not_tested(rows, tmp_path):
+    rows["acc"] = rows["acc"].astype(float)
+    rows.loc[rows["agent"] == "m-2", "acc"] = np.nan
+    rows.loc[3, "acc"] = np.nan
+    roles = Roles("who", "item", {"cond": ["b", "a"]}, "acc", model="agent=m-1,m-2")
+    tables = load(hand_over_table(rows, roles, tmp_path / "data", WHEN))
+    told = {part.heading: " ".join(part.paragraphs) for part in method_parts(tables, (), None)}
+    only_other = tables.trials["reader_group"] != "m-2"
+    without = replace(tables, trials=tables.trials[only_other], dictionary=copy.deepcopy(tables.dictionary))
+    del without.dictionary["readers"]["m-2"]
+    of_other = {part.heading: " ".join(part.paragraphs) for part in method_parts(without, (), None)}
+    models = told["Language models"]
+    assert models.startswith(of_other["Language models"]) and models.count("m-2") == 1
+    assert "counted as incorrect" not in told["Data analysis"], "an excluded trial counts as nothing"
 
 
 def test_ratings_of_people_and_models_are_compared_in_scale_points(rows, tmp_path):

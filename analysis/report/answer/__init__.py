@@ -417,12 +417,14 @@ def _not_concluded(content: ReportContent, sections: Sequence[Section]) -> dict[
         for contrast in section.analysis.contrasts
     }
     kinds = list(content.kinds.values())
+    trials = content.tables.trials
+    is_of_model = trials["excluded_reason"].isna() & (trials["reader_kind"] == "model")
     return {
         "is_open": OPEN in grades,
         "has_pairs": any(len(plan.groups) > 1 for plan in plans),
         "no_bound": why_no_bound(plans) if all(plan.equivalence is None for plan in plans) else "",
         "is_simulated": not content.has_people and "simulated" in kinds,
-        "models": kinds.count("model"),
+        "models": trials.loc[is_of_model, "reader_group"].nunique(),
         "models_for_a_claim": MODELS_FOR_A_CLAIM,
         "cautions": content.cautions,
     }

@@ -16,11 +16,11 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.answers import is_choice
+from analysis.answers import is_choice, judged
 from analysis.mixed import Fit
 from analysis.names import in_words
 from analysis.plan import ALPHA, MEASURES
-from analysis.preprocessing.exclusions import keeps_right_answers_alone, time_bounds
+from analysis.preprocessing.exclusions import NO_RESPONSE, keeps_right_answers_alone, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps, is_statement, reasons_named
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
@@ -128,8 +128,10 @@ def _range(rule: Any) -> str:
 
 
 def _models(tables: Tables, table: str | None) -> dict[str, Any]:
-    readers = tables.dictionary["readers"]
-    models = sorted(name for name, entry in readers.items() if entry.get("kind") == "model")
+    readers, silent = tables.dictionary["readers"], _without_responses(tables)
+    models = sorted(
+        name for name, entry in readers.items() if entry.get("kind") == "model" and name not in silent
+    )
     baselines = sorted(name for name, entry in readers.items() if entry.get("kind") == "baseline")
     trials = {name: tables.trials[tables.trials["reader_group"] == name] for name in models}
     by_key: dict[tuple[Any, ...], list[str]] = {}
@@ -142,7 +144,7 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     heads = ("answers", "when", "trials", "sessions", "settings")
     described = [_one_model(name, readers[name], trials[name]) for name in models if name not in grouped]
     return {
-        **{"models": len(models), "baselines": baselines, "table": table},
+        **{"models": len(models), "silent": silent, "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
         "looking": [
             model for model in models if (readers[model].get("settings") or {}).get("presentation") == "image"
@@ -152,6 +154,13 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         **{"told": described, "shared": _shared(described), "most_singly": MOST_SINGLY},
         "excluded": _reasons(pd.concat([*trials.values(), tables.trials.iloc[:0]])),
     }
+
+
+def _without_responses(tables: Tables) -> list[str]:
+    """Return the models whose rows in an imported table have no response at all."""
+    of_models = tables.trials[tables.trials["reader_kind"] == "model"]
+    has_none = (of_models["excluded_reason"] == NO_RESPONSE).groupby(of_models["reader_group"]).all()
+    return sorted(str(name) for name in has_none.index[has_none])
 
 
 def _reasons(trials: pd.DataFrame) -> list[str]:
@@ -305,7 +314,8 @@ def _all_imported(tables: Tables) -> bool:
 
 
 def _procedure(tables: Tables) -> dict[str, Any]:
-    readers, procedure = tables.dictionary["readers"].values(), tables.dictionary.get("procedure") or {}
+    procedure, silent = tables.dictionary.get("procedure") or {}, _without_responses(tables)
+    readers = [entry for name, entry in tables.dictionary["readers"].items() if name not in silent]
     stated = tables.trials[is_statement(tables.trials)]
     came = tables.dictionary.get("participants") or {}
     imported = [reader.get("kind") == "model" and _imported(reader) for reader in readers]
@@ -404,7 +414,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         ),
         "has_other_alpha": any(analysis.plan.alpha != ALPHA for analysis in analyses),
         "has_exploratory": any(analysis.contrasts and not analysis.plan.planned for analysis in analyses),
-        "has_accuracy": bool(shares) or bool(used["correct"].notna().any()),
+        "has_failures": bool((judged(used) & (used["response_status"] != "valid")).any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": len(people),
         "has_between": any(

@@ -20,7 +20,7 @@ from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
 from analysis.plan_runner import analyse_missingness
-from analysis.preprocessing.exclusions import sessions_against_rules, time_bounds
+from analysis.preprocessing.exclusions import NO_RESPONSE, sessions_against_rules, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps, time_steps
 from analysis.readers import group_order, in_order, marked, named
 from analysis.report.apa_tables import Origin
@@ -146,7 +146,8 @@ def _missing(material: Material) -> Draft:
     for factor_parts in by_factor.values():
         draft.add(_of_factor(factor_parts, material))
     if valid:
-        draft.blocks.append(LAYOUT.sentences("all_valid", parts=valid, is_all=not by_factor))
+        without = int((trials["excluded_reason"] == NO_RESPONSE).sum())
+        draft.blocks.append(LAYOUT.sentences("all_valid", parts=valid, is_all=not by_factor, without=without))
     return draft
 
 
