@@ -397,6 +397,8 @@ _LEFT = (
 
 PARTICIPANTS, ITEMS = CLUSTERS = ("participants", "items")
 FEW = 50
+ROUNDING = 1e-7
+"""Share of the range of an outcome below which a standard error is zero."""
 LARGEST = 400
 """Rows of a cluster above which the bias-reduced covariance would take longer than it is worth."""
 
@@ -467,8 +469,9 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
                 for level, weight in levels.items():
                     weights[column_of[group, level]] += sign * weight
             value, variance = float(weights @ beta), float(weights @ cov @ weights)
-            # clustered in two ways, a variance can come out below 0: it then says nothing
             se = variance**0.5 if variance >= 0 else float("nan")
+            if abs(variance) < (ROUNDING * np.ptp(y)) ** 2:
+                se = 0.0  # nothing but errors of rounding
             half = float(stats.norm.ppf(0.975)) * se
             p = float(2 * stats.norm.sf(abs(value) / se)) if se > 0 else float("nan")
             numbers = (value, se, value - half, value + half, p)

@@ -311,7 +311,7 @@ def _panel(
 
 
 def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, step: float) -> None:
-    """Write a mean above its mark, or where rows are low next to its interval."""
+    """Write a mean above its mark, or where rows are low next to its interval if there is room within the panel."""
     mean, low, high = (end if np.isfinite(end) else ends[0] for end in ends)
     places = 1 if row.measure is RATING else 0
     printed = apa.rounded(mean, places if row.measure.logged else places + 1)  # as tables have it
@@ -321,7 +321,13 @@ def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, ste
     if step < 0.13:
         return
     if step < 0.3:
-        is_right = low + high < sum(axes.get_xlim())
+        least, greatest = axes.get_xlim()
+        inch = float(axes.get_position().width) * BROAD / (greatest - least)
+        needed = width_of(text, SIZE) + 5 / 72
+        has_left, has_right = needed < (low - least) * inch, needed < (greatest - high) * inch + _GAP
+        if not (has_left or has_right):
+            return
+        is_right = has_right and (low + high < least + greatest or not has_left)
         at, shift = (high if is_right else low, y), (5 if is_right else -5, 2.5)  # clear of the dots below
         where = {"ha": "left" if is_right else "right", "va": "center_baseline"}
     box = {"fc": "white", "ec": "none", "pad": 0.4}

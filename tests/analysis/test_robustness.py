@@ -131,6 +131,16 @@ def test_estimating_equations_keep_a_model_that_is_always_right(tmp_path: Path) 
     assert found.loc[("participants", "final − internal", "human − restorer"), "se"] > 0
 
 
+def test_a_check_without_variance_finds_nothing(tmp_path: Path) -> None:
+    """A model is wrong on one item, in all conditions alike: its differences vary by errors of rounding alone."""
+    rows = study_rows(human=12, models=("restorer",), items=12)
+    of_model = rows["reader"] == "restorer"
+    rows.loc[of_model, "correct"] = rows.loc[of_model, "item_id"] != rows.loc[of_model, "item_id"].iloc[0]
+    tables = load(write_handover(tmp_path, rows, planned={"comprehension": PLANNED["comprehension"]}))
+    own = gee_check(tables, plan_of(tables)).set_index(["groups", "clusters"]).loc[("restorer", "items")]
+    assert (own["se"] == 0).all() and own["p"].isna().all()
+
+
 @pytest.mark.parametrize(("unit", "clusters"), [("reader", "participants"), ("item_id", "items")])
 def test_a_contrast_is_clustered_by_the_units_between_which_it_varies(
     tmp_path: Path, unit: str, clusters: str
