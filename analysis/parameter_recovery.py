@@ -173,10 +173,16 @@ def expected_levels(
     lapses: Mapping[str, Any] | None = None,
 ) -> dict[str, float]:
     """Return what a mixed model of one factor should find in each of its levels."""
-    eta, by_level = _predictor(rows, factor, given), given["effects"].get(factor, {})
+    by_level = given["effects"].get(factor, {})
     predicted = _right if given["scale"] == "logit" else _mean_log
     return {
-        level: predicted(eta + float(by_level.get(level, 0.0)), rows, given, lapses or {}) for level in levels
+        level: predicted(
+            _predictor(rows, factor, given, level) + float(by_level.get(level, 0.0)),
+            rows,
+            given,
+            lapses or {},
+        )
+        for level in levels
     }
 
 
@@ -219,11 +225,20 @@ def expected_deviations(
     return {unit: float(np.sqrt(variance)) for unit, variance in variances.items()}
 
 
-def _predictor(rows: pd.DataFrame, factor: str, given: Mapping[str, Any]) -> Array:
-    """Return what was put into each row apart from the factor, with the mean of what varies between participants or items."""
+def _predictor(rows: pd.DataFrame, factor: str, given: Mapping[str, Any], level: str | None = None) -> Array:
+    """Return what was put into each row apart from the factor, with the mean of what varies between participants or items.
+
+    Where the factor varies between the same participants or items, the mean is over those of one level: the model cannot tell the
+    two apart.
+    """
     eta = np.full(len(rows), float(given["intercept"]))
     for _, effect, constant in _other_factors(rows, factor, given):
-        eta += effect.mean() if constant else effect.to_numpy(dtype=float)
+        shared = [unit for unit in constant if (rows.groupby(unit)[factor].nunique() <= 1).all()]
+        is_of_level = rows[factor] == level
+        if shared and is_of_level.any():
+            eta += effect[is_of_level].groupby(rows[shared[0]]).first().mean()
+        else:
+            eta += effect.mean() if constant else effect.to_numpy(dtype=float)
     if given.get("learning"):
         eta += float(given["learning"]) * np.log1p(rows["before"].to_numpy(dtype=float))
     return eta

@@ -121,6 +121,16 @@ def test_an_intercept_is_that_over_the_levels_of_the_other_factors() -> None:
     assert expected_levels(crossed(), "form", FORMS, only)["intact"] == pytest.approx(3.0)
 
 
+def test_a_factor_between_the_same_participants_adds_to_the_difference() -> None:
+    """Each participant has one dose; of those with the high one half are fast, of the others none."""
+    rows = crossed().assign(dose=lambda rows: np.where(rows["participant"] % 2 == 0, "high", "low"))
+    given = {**ACCURACY, "effects": {**ACCURACY["effects"], "dose": {"high": 0.0}}}
+    found = expected_levels(rows.query("form == 'intact'"), "dose", ("low", "high"), given)
+    speed = ACCURACY["effects"]["speed"]
+    added = (speed.get("fast", 0.0) + speed.get("slow", 0.0)) / 2 - speed.get("slow", 0.0)
+    assert added and found["high"] - found["low"] == pytest.approx(added)
+
+
 def test_a_factor_within_participants_and_items_is_averaged_over_answers() -> None:
     found = expected_levels(crossed(), "speed", ("slow", "fast"), ACCURACY)
     right = expit(2.75 + np.array([0.0, -0.6, -1.6])).mean()
