@@ -216,6 +216,11 @@ def worded(value: int, singular: str, plural: str | None = None) -> str:
     return f"{NUMBERS[value]} {noun}" if 0 <= value < len(NUMBERS) else counted(value, singular, plural)
 
 
+def spelled(value: int) -> str:
+    """Write a count without its noun: ``none``, below 10 as a word, else in digits."""
+    return "none" if not value else NUMBERS[value] if value < len(NUMBERS) else count(value)
+
+
 def some_of(part: int, total: int, noun: str) -> str:
     """Write how many of several: ``2 of 3 tests``, ``all three tests``, ``both tests``, ``the one test``."""
     if part < total:

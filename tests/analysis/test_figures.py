@@ -196,6 +196,36 @@ def test_a_figure_counts_everybody_also_where_each_was_in_one_condition() -> Non
     assert condition_figure("one", [between]).figure.axes[0].texts[-1].get_text() == "n = 10"
 
 
+def test_the_label_of_a_mean_rounds_the_number_in_its_table() -> None:
+    row = conditions(trials(POSITIONS, 12, 1, 0))
+    for mean, label in ((0.575 - 1e-12, "58"), (0.975, "98"), (0.57449, "57")):
+        cells = [replace(cell, mean=mean, low=mean - 0.1, high=mean + 0.02) for cell in row.cells]
+        texts = {
+            text.get_text()
+            for axes in condition_figure("one", [replace(row, cells=cells)]).figure.axes
+            for text in axes.texts
+        }
+        assert label in texts, (mean, texts)
+
+
+def test_labels_of_low_rows_stay_inside_their_panel() -> None:
+    levels = tuple(f"condition {n}" for n in range(30))
+    row = conditions(trials(levels, 6, 2, 0), levels=levels)
+    for low, high in ((0.0, 1.0), (0.04, 1.0), (0.02, 0.3), (0.7, 1.0)):
+        cells = [replace(cell, mean=(low + high) / 2, low=low, high=high) for cell in row.cells]
+        figure = condition_figure("many", [replace(row, cells=cells)]).figure
+        figure.draw_without_rendering()
+        labels = [
+            (text, axes)
+            for axes in figure.axes
+            for text in axes.texts
+            if text.get_text() == f"{50 * (low + high):.0f}"
+        ]
+        assert labels and all(
+            text.get_window_extent().x0 >= axes.get_window_extent().x0 for text, axes in labels
+        )
+
+
 STUDIES = {
     "people only": conditions(trials(POSITIONS, 12, 0, 0)),
     "a model only": conditions(trials(POSITIONS, 0, 1, 0)),

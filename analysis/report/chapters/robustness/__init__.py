@@ -80,7 +80,7 @@ def write(material: Material) -> Chapter | None:
         checks=matrix.checks,
         few_forms=min(forms, default=np.inf) <= robustness.FEW_FORMS,
         many_forms=max(forms, default=0) > robustness.FEW_FORMS,
-        most_few=apa.NUMBERS[robustness.FEW_FORMS],
+        most_few=apa.spelled(robustness.FEW_FORMS),
     )
     return LAYOUT.chapter("robustness", blocks, groups, material.kinds, (methods,), planned=True)
 

@@ -238,7 +238,7 @@ def _methods(tables: Tables, models: Sequence[Probing]) -> tuple[Markup, ...]:
         whats=[TARGETS[target] for target in dict.fromkeys(probing.target for probing in models)],
         values=[f"{penalty:.10f}".rstrip("0").rstrip(".") for penalty in settings.penalties],
         test_splits=models[0].dealt.test_splits,
-        folds=apa.NUMBERS[folds] if folds < len(apa.NUMBERS) else folds,
+        folds=apa.spelled(folds),
         inner_folds=INNER_FOLDS,
         scikit_learn=metadata.version("scikit-learn"),
         predicts_conditions=any(probing.target == CONDITION for probing in models),
