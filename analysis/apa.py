@@ -109,10 +109,12 @@ def _more(low: float | None, high: float | None, decimals: int) -> int:
     return next((n for n in range(3) if rounded(nearest, decimals + n)), 0)
 
 
-def _ends(low: float | None, high: float | None, write: Callable[[float | None], str]) -> str:
+def _ends(
+    low: float | None, high: float | None, write: Callable[[float | None], str], least: float = -math.inf
+) -> str:
     if (_missing(low) and _missing(high)) or without_width(low, high):
         return Written.of(MISSING, low, high)
-    opening, closing = "(" if low == -math.inf else "[", ")" if high == math.inf else "]"
+    opening, closing = "(" if low == least else "[", ")" if high == math.inf else "]"
     return Written.of(f"{opening}{write(low)}, {write(high)}{closing}", low, high)
 
 
@@ -177,8 +179,8 @@ def bayes_factor(value: float | None) -> str:
 def ratio_interval(low: float | None, high: float | None) -> str:
     """Write the two ends of a ratio's interval in brackets, as :func:`interval` does; it hides no more that 1 lies outside."""
     if low is not None and high is not None and (extra := _more(low - 1, high - 1, 2)):
-        return _ends(low, high, lambda end: number(end, 2 + extra))
-    return _ends(low, high, ratio)
+        return _ends(low, high, lambda end: number(end, 2 + extra), 0.0)
+    return _ends(low, high, ratio, 0.0)
 
 
 def milliseconds(value: float | None) -> str:

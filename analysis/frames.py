@@ -430,8 +430,8 @@ def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
             rows[complement] = 1.0 - rows[column]
         rows[MODELLED] = (rows["share"] >= 0.5).astype(float)
         remarks.append(
-            f"In {100 * extreme:.0f}% of the answers, all changed words are recovered or none. Words of one answer are therefore not "
-            "independent: each answer counts once in the logistic model, as recovered if at least half of its words are."
+            f"In {apa.percent(extreme)} of the answers, all changed words are recovered or none. Words of one answer are therefore "
+            "not independent: each answer counts once in the logistic model, as recovered if at least half of its words are."
         )
     return rows, remarks
 

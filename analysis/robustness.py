@@ -93,8 +93,12 @@ class CheckForm:
         """Compare it with a planned contrast, whose adjustment its interval takes; None where it has no interval."""
         limited = planned if self.is_bounded else replace(planned, furthest=np.inf)
         low, high = limited.ends_around(self.estimate, self.se, self.df)
-        is_bare = apa.without_width(low, high) and not planned.is_constant  # too few clusters, for example
-        if is_bare or not np.isfinite(self.estimate) or np.isnan([low, high]).any():
+        has_no_width = not self.se > 0 or apa.without_width(low, high)  # too few clusters, for example
+        if (
+            (has_no_width and not planned.is_constant)
+            or not np.isfinite(self.estimate)
+            or np.isnan([low, high]).any()
+        ):
             return None
         outcome = outcome_of(planned, alpha, self.estimate, low, high)
         # a directional test has no interval on its other side, where a check may still contradict it

@@ -463,10 +463,7 @@ def _in_model(
         usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in answers)]
         unusable = [level for level in levels if level not in usable]
         if len(unusable) == len(levels):
-            remarks.append(
-                f"{spoken(group)[0].upper()}{spoken(group)[1:]} gave no two answers in any condition, so z is undefined."
-            )
-            continue
+            unusable = ["every condition"]
         if unusable:
             remarks.append(
                 f"In {apa.listing(unusable)}, one class always or never received the answer {classes.signal} from {spoken(group)} (or "

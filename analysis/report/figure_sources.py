@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.names import plain
+from analysis.readers import is_several
 from analysis.report.apa_tables import Origin
 from analysis.report.filters import JUDGED, filled
 from analysis.report.numbering import Illustrated, Numbered, ReportContent
@@ -23,10 +24,6 @@ SAME_NUMBERS = (
     (r"robustness_by_size", ("robustness", "size_slopes")),
 )
 """Patterns of figures' names, and of those of the tables with the same numbers; of those that fit, the first with a table is taken."""
-CHECKED = (
-    "ranks of the observations among 250 simulated data sets, and planned estimates without each participant and item in turn; by "
-    "wrods alone"
-)
 OF_THE_SAME_NAME = (r"(.+)", ("{}",))
 
 
@@ -65,7 +62,15 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
     if name.startswith("model_checks_"):
         planned = [each.analysis for section in content.planned for each in section.each]
         checked = [each for each in planned if name == f"model_checks_{plain(each.plan.name)}"]
-        return FigureSource((), origin_of_trials(checked, CHECKED))
+        people = any(is_several(group, content.kinds) for each in checked for group in each.groups)
+        ranks = (
+            "ranks of the observations among 250 simulated data sets; "
+            if any(each.fit for each in checked)
+            else ""
+        )
+        units = "each participant and each item" if people else "each item"
+        computed = f"{ranks}planned estimates without {units} in turn; by wrods alone"
+        return FigureSource((), origin_of_trials(checked, computed))
     if name.startswith("cost_") and not any(_bare(table) == name for table in in_chapter):
         stem = name.removeprefix("cost_")
         by_name = {_bare(table): table.table.origin for table in tables}

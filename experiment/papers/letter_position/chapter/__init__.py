@@ -54,6 +54,7 @@ from experiment.papers.letter_position.chapter.figures import (
 from experiment.papers.letter_position.chapter.measures import (
     KINDS_COMPARED,
     MEASURES,
+    MOST_PLACES,
     PLACES_COMPARED,
     READERS,
     RESAMPLES,
@@ -206,12 +207,14 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
 def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]) -> dict[str, Any]:
     """Return what the note of curves needs to know of them."""
     points = [point for panel in page for _, _, points in panel.segments for point in points]
-    most = max((len(places) for panel in page for _, places, _ in panel.segments), default=0)
+    tables = [measure.table(by) for measure in measures for by in ("place", "place_from_end")]
     return {
         "every_intact": all(measure.given.has_intact for measure in measures),
         "by_position": any(len(panel.segments) > 1 for panel in page),
         "by_zone": any(len(panel.segments) == 1 for panel in page),
-        "is_cut": most >= 10,
+        "is_cut": any(
+            float(place) > MOST_PLACES for table in tables if len(table) for place in table["place"]
+        ),
         "has_few": any(point.items < FEWEST_ITEMS for point in points),
         "is_simulated": any(panel.kind == "simulated" for panel in page),
         "fewest": FEWEST_ITEMS,
