@@ -450,8 +450,8 @@ adjust_family <- function(family, tested, untested) {
   se <- sapply(tests, `[[`, "se")
   estimate <- sapply(tests, `[[`, "estimate")
   furthest <- report("furthest")
-  low <- ifelse(side < 0, -furthest, pmax(estimate - reach * se, -furthest))
-  high <- ifelse(side > 0, furthest, pmin(estimate + reach * se, furthest))
+  low <- ifelse(side < 0, -Inf, pmax(estimate - reach * se, -furthest))
+  high <- ifelse(side > 0, Inf, pmin(estimate + reach * se, furthest))
   apart <- function(a, b) ifelse(is.finite(a) | is.finite(b), abs(a - b), 0)
   # A difference that another family tests too can have that family's p and interval, which is then the wider.
   own <- !sapply(tests, function(one) isTRUE(one$test$elsewhere == 1))
@@ -676,7 +676,7 @@ report <- list(
   b_se = c(0.137799676413),
   df = c(NA),
   family = "", tests = list(
-    list(estimate = -1.72714984234, se = 0.137799676413, df = Inf, p = 4.87854488348e-36, p_adjusted = 4.87854488348e-36, low = -1.99723224519, high = -1.45706743949, furthest = Inf, side = 0, alpha = 0.05)
+    list(estimate = -1.72714984234, se = 0.137799676413, df = Inf, p = 4.87854488348e-36, p_adjusted = NA, low = -2.0874401941, high = -1.36685949059, furthest = Inf, side = 0, alpha = 0.05)
   )
 )
 })
@@ -755,9 +755,9 @@ report <- list(
   b_se = c(0.186821904064, 0.251581242142, 0.234445242361),
   df = c(NA, NA, NA),
   family = "", tests = list(
-    list(estimate = -1.49785669796, se = 0.186821904064, df = Inf, p = 1.07862296718e-15, p_adjusted = 3.23579125396e-15, low = -1.9342173478, high = -1.06149604812, furthest = Inf, side = 0, alpha = 0.05),
-    list(estimate = 0.105572675336, se = 0.251581242142, df = Inf, p = 0.674751009999, p_adjusted = 0.906415331332, low = -0.482046612982, high = 0.693191963655, furthest = Inf, side = 0, alpha = 0.05),
-    list(estimate = 1.6034293733, se = 0.234445242361, df = Inf, p = 7.96094472077e-12, p_adjusted = 2.38550499806e-11, low = 1.05583470649, high = 2.15102404011, furthest = Inf, side = 0, alpha = 0.05)
+    list(estimate = -1.49785669796, se = 0.186821904064, df = Inf, p = 1.07862296718e-15, p_adjusted = NA, low = -1.98632032344, high = -1.00939307248, furthest = Inf, side = 0, alpha = 0.05),
+    list(estimate = 0.105572675336, se = 0.251581242142, df = Inf, p = 0.674751009999, p_adjusted = NA, low = -0.552210394884, high = 0.763355745556, furthest = Inf, side = 0, alpha = 0.05),
+    list(estimate = 1.6034293733, se = 0.234445242361, df = Inf, p = 7.96094472077e-12, p_adjusted = NA, low = 0.990450003275, high = 2.21640874332, furthest = Inf, side = 0, alpha = 0.05)
   )
 )
 })
