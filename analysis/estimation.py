@@ -75,7 +75,6 @@ def _analysed(
     if most_columns is not None:
         terms, notes = begun_uncorrelated(terms, most_columns)
         remarks = [*remarks, *notes]
-    scope = on_models_in_general(data.rows)
     all_remarks = (*plan.remarks, *data.remarks, *thinning, *remarks)
     if not terms:
         remark = "With one answer to each item and no second participant no mixed model can be fitted."
@@ -103,7 +102,8 @@ def _analysed(
             ),
         )
     contrasts = contrasts_of(plan, data, model)
-    all_remarks = (*all_remarks, *([scope] if scope else []))
+    if scope := on_models_in_general(data.rows):
+        all_remarks = (*all_remarks, scope)
     return replace(unfitted, model=model, contrasts=contrasts, remarks=all_remarks, rows=data.analysed_rows)
 
 

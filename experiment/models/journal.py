@@ -473,13 +473,13 @@ def runs_not_in_journal(connection: Connection, study: Study) -> list[str]:
 
 
 def warn_of_missing_runs(connection: Connection, study: Study, say: Callable[[str], None]) -> None:
-    """Say if the journal lacks runs that cost something, and how to mend it."""
+    """Report if the journal lacks runs that cost something, with the remedy."""
     if run_ids := runs_not_in_journal(connection, study):
         say(describe_missing(run_ids))
 
 
 def describe_missing(run_ids: Sequence[str]) -> str:
-    """Return a warning that the journal lacks runs, and how to mend it."""
+    """Return a warning that the journal lacks runs, with the remedy."""
     return (
         f"{FILE} lacks {counted(len(run_ids), 'run')} whose answers are stored ({', '.join(run_ids[:3])}"
         f"{', …' if len(run_ids) > 3 else ''}): their answers count as spent, but not their requests without an answer. Copy "

@@ -205,7 +205,7 @@ def origin_of_contrasts(analyses: Sequence[Analysis]) -> Origin:
 
 
 def origin_of_trials(shares: Sequence[Analysis], computed: str) -> Origin:
-    """Return the trials of every reader that analyses of shares or ratings compare as the source of what is computed from them."""
+    """Return the trials of every reader that analyses compare as the source of what is computed from them."""
     factors = tuple(dict.fromkeys(share.plan.factor for share in shares))
     groups = tuple(dict.fromkeys(group for share in shares for group in share.groups))
     shown = factors if len(factors) == 1 else ()
