@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -190,9 +191,15 @@ def _downloaded(name: str, revision: str | None) -> Path | None:
 
 
 def _has_encoder(folder: Path) -> bool:
-    from transformers import AutoConfig
-
+    """Return whether a checkpoint has an encoder; most configurations say so without loading transformers, which takes seconds."""
     try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if "is_encoder_decoder" in config:
+            return bool(config["is_encoder_decoder"])
+        if any(name.endswith("ForCausalLM") for name in config.get("architectures") or ()):
+            return False
+        from transformers import AutoConfig
+
         config = AutoConfig.from_pretrained(str(folder), local_files_only=True)
     except Exception as fault:
         raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,11 +15,13 @@ import pytest
 from analysis.plan import plans_in_words
 from experiment.building import build_study
 from experiment.checking import load_study
+from experiment.checking.model_capabilities import reads_with_encoder
 from experiment.cli.registering import ask_registration
 from experiment.demo.tour import LocalServer, fill
 from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
 from experiment.integrity.freezing import Registration, registration_of
+from experiment.models.settings import ModelSettings
 from experiment.people.dashboard.reading import audit_of, in_words
 from experiment.store import open_store, queries
 from experiment.store.tables import regions
@@ -209,3 +212,19 @@ def test_regions_outside_the_declared_bounds_stay_and_say_so(make_study, tmp_pat
     assert told.where(told.notna(), None).to_dict() == {0: reason, 1: None, 2: None, 3: reason, 4: None}
     assert dictionary_of(folder)["exclude"] == {"regions": {"rt": "outside 50 ms to 10 s"}}
     assert (tmp_path / "csv" / "regions.csv").read_text("utf-8").count(reason) == 2
+
+
+@pytest.mark.parametrize(
+    ("config", "has_encoder"),
+    [
+        ({"is_encoder_decoder": True}, True),
+        ({"is_encoder_decoder": False}, False),
+        ({"architectures": ["LlamaForCausalLM"]}, False),
+    ],
+)
+def test_a_configuration_that_says_whether_it_has_an_encoder_loads_no_transformers(
+    tmp_path, monkeypatch, config, has_encoder
+):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    assert reads_with_encoder(ModelSettings("hf:.", folder=tmp_path)) is has_encoder
