@@ -352,19 +352,22 @@ def of_groups(classes: Classes, factor: str | None, levels: Sequence[str] = ()) 
 
 
 def _of_cell(rows: pd.DataFrame, kind: str, level: str) -> dict[str, Any]:
-    counts = {name: int(rows[name].sum()) for name in (*COUNTED, "missing")}
     with_both = rows[(rows["signals"] > 0) & (rows["others"] > 0)]
     person = kind in PARTICIPANT_KINDS
     too_few = len(with_both) < 2 or 2 * len(with_both) < len(rows)
-    pooled = person and too_few and min(counts["signals"], counts["others"]) > 0
-    summary: dict[str, Any] = {"readers": len(rows) if pooled else len(with_both), "pooled": pooled, **counts}
+    pooled = person and too_few and bool(rows["signals"].any() and rows["others"].any())
+    # counts and rates are of the same readers
+    counted = rows if pooled or with_both.empty else with_both
+    summary: dict[str, Any] = {"readers": len(counted), "of": len(rows), "pooled": pooled}
+    summary |= {name: int(counted[name].sum()) for name in COUNTED} | {"missing": int(rows["missing"].sum())}
     if pooled:
         return summary | _pooled(rows, level)
     nan = float("nan")
-    summary["hit_rate"] = float((with_both["hits"] / with_both["signals"]).mean()) if len(with_both) else nan
-    summary["false_alarm_rate"] = (
-        float((with_both["false_alarms"] / with_both["others"]).mean()) if len(with_both) else nan
-    )
+    for rate, said, trials in (
+        ("hit_rate", "hits", "signals"),
+        ("false_alarm_rate", "false_alarms", "others"),
+    ):
+        summary[rate] = float((counted[said] / counted[trials].where(counted[trials] > 0)).mean())
     for name in MEASURED:
         values = with_both[name].to_numpy(dtype=float)
         centre = float(values.mean()) if len(values) else nan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from analysis import Tables, load
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import (
     ProbitModel,
+    of_groups,
     probit_model,
     sensitivity_and_bias,
     two_class_trials,
@@ -231,6 +233,22 @@ def test_a_share_of_recovered_words_has_one_value_and_one_interval_in_a_report(
         assert shown[level][3] == f"{100 * cell.mean:.1f}"
         assert shown[level][4] == f"[{100 * cell.low:.1f}, {100 * cell.high:.1f}]"
         assert f"{100 * cell.mean:.1f}%" in words_in(chapter)
+
+
+def test_counts_rates_and_number_of_readers_of_a_cell_are_of_the_same_readers(tmp_path: Path) -> None:
+    tables = load(class_study(tmp_path, people=4, items=24))
+    trials = tables.trials
+    people = trials["reader_kind"] == "human"
+    one_sided = (
+        people & (trials["reader"] == trials.loc[people, "reader"].iloc[0]) & (trials["answer"] == "B")
+    )
+    tables = replace(tables, trials=trials[~one_sided])
+    (classes,) = two_class_trials(tables.trials, tables.items)
+    cell = of_groups(classes, None).set_index("reader_group").loc["human"]
+    assert (cell["readers"], cell["of"]) == (3, 4)
+    assert (cell["signals"], cell["others"]) == (3 * 12, 3 * 12)
+    assert cell["hit_rate"] == pytest.approx(cell["hits"] / cell["signals"])
+    assert cell["false_alarm_rate"] == pytest.approx(cell["false_alarms"] / cell["others"])
 
 
 def test_choices_of_more_than_two_classes_have_no_signal_detection(tmp_path: Path) -> None:

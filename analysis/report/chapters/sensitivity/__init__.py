@@ -118,6 +118,7 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
             kinds=kinds,
             factor=factor,
             is_any_missing=any(cell["missing"] for group_cells in grouped.values() for cell in group_cells),
+            is_any_left_out=(cells["readers"] < cells["of"]).any(),
             signal=classes.signal_in_words,
             is_pooled=cells["pooled"].any(),
             has_means=not cells.loc[is_of_people, "pooled"].all(),
