@@ -13,6 +13,7 @@ from analysis.heldout import Competition, compete
 from analysis.letters.changes import INTACT, MIXED
 from analysis.letters.letter_costs import bearable, changed_trials
 from analysis.mixed import Fit, fit
+from analysis.plan.measures import PLANNABLE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -78,7 +79,12 @@ def competing_predictors(
     for group in groups or group_order(rows):
         own = rows[rows["reader_group"] == group].reset_index(drop=True)
         if own.empty:
-            remarks.append(f"{group}: no changed trial.")
+            of_group = tables.trials[tables.trials["reader_group"] == group]
+            is_recorded = bool(of_group[measure].notna().any())
+            noun = PLANNABLE[measure].noun
+            remarks.append(
+                f"{group}: no {f'changed trial with a usable {noun}' if is_recorded else f'{noun} was recorded'}."
+            )
             continue
         own, told = bearable(own, most_rows)
         own = own.reset_index(drop=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ from analysis.figures.drawing import looks
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
 from analysis.letters.changes import of_forms
 from analysis.letters.letter_costs import surprisal_parts
+from analysis.letters.predictor_comparison import MATCHES
 from analysis.readers import group_order, kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter
+from analysis.report.references import cited_in
 from experiment.papers.letter_position import chapter as letters
 from experiment.papers.letter_position.chapter import Explanations, costs_beside, measures
 from stimuli.errors import UserError
@@ -499,3 +502,33 @@ def test_answers_that_no_change_ever_turns_explain_nothing(tmp_path: Path) -> No
     found = competing_predictors(load(folder), "correct", groups=["m"])
     assert found.table.empty
     assert found.remarks[0].startswith("m: each item is always answered right or always wrong")
+
+
+def test_a_model_without_surprisal_is_not_said_to_have_no_changed_trial(tables: Tables) -> None:
+    m = tables.trials[tables.trials["reader_group"] == "m"]
+    with_surprisal = m.assign(
+        reader_group="tiny", reader="tiny", surprisal=np.arange(len(m), dtype=float) % 7
+    )
+    unlisted = with_surprisal.assign(reader_group="intact", reader="intact")
+    unlisted = unlisted[unlisted["position"] == "intact"]
+    rows = pd.concat([tables.trials.assign(surprisal=np.nan), with_surprisal, unlisted], ignore_index=True)
+    found = competing_predictors(
+        replace(tables, trials=rows), "surprisal", folds=2, groups=["m", "intact", "tiny"]
+    )
+    without, unchanged = (
+        next(one for one in found.remarks if one.startswith(who)) for who in ("m:", "intact:")
+    )
+    assert without.partition(": ")[2] != unchanged.partition(": ")[2]
+    assert "changed" not in without and "changed" in unchanged
+
+
+def test_each_predictor_that_can_compete_is_explained_and_cited() -> None:
+    text = html.unescape(str(letters.LAYOUT.sentences("methods_of_predictors")))
+    names = [
+        letters.PREDICTORS[name]
+        for name in (*MATCHES, "shown_bigram_mean", "token ratio", "token edit distance")
+    ]
+    assert [name for name in names if name.lower() not in text.lower()] == []
+    cited = {entry.key for entry in cited_in(text)}
+    assert {"whitney2001", "davis2010", "gomez2008", "levenshtein1966", "damerau1964"} <= cited
+    assert {"grainger2003", "grainger2006", "mcclelland1981"} <= cited
