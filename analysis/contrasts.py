@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +13,7 @@ from analysis.frames import ModelData
 from analysis.mixed import linear_contrasts, margins
 from analysis.multiple_comparisons import adjusted, two_one_sided
 from analysis.plan import LevelDifference, Plan, cell_name
-from analysis.readers import headed, spoken
+from analysis.readers import headed
 from analysis.results import Contrast, FittedModelResult
 
 _NODES, _OF_NODES = np.polynomial.hermite_e.hermegauss(40)
@@ -125,20 +125,6 @@ def untested(difference: LevelDifference, groups: tuple[str, ...], reason: str) 
     nan = float("nan")
     numbers = (nan, nan, nan, None, nan, (nan, nan))
     return Contrast.of(difference, groups, *numbers, estimable=False, left_out=reason)
-
-
-def untested_in_words(contrasts: Iterable[Contrast]) -> str:
-    """State which planned differences are not in the model, in which readers, and why; empty where all are."""
-    by_why: dict[str, dict[str, list[str]]] = {}
-    for contrast in contrasts:
-        if contrast.left_out:
-            readers = " vs. ".join(spoken(group) for group in contrast.groups)
-            by_why.setdefault(contrast.left_out, {}).setdefault(readers, []).append(contrast.label)
-    parts = []
-    for reason, by_reader in by_why.items():
-        labels = list(dict.fromkeys(label for names in by_reader.values() for label in names))
-        parts.append(f"{', '.join(labels)} for {', and for '.join(by_reader)} ({reason})")
-    return "; ".join(parts)
 
 
 def compared(groups: tuple[str, ...]) -> list[tuple[str, ...]]:

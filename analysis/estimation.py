@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis import apa
 from analysis.cluster_sampling import draw, shares
-from analysis.contrasts import all_untested, contrasts_of, untested_in_words
+from analysis.contrasts import all_untested, contrasts_of
 from analysis.frames import ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
@@ -48,16 +48,7 @@ def analyse(
     if analysis.model is None:
         reason = "no model could be fitted"
         analysis = replace(analysis, contrasts=all_untested(plan, data, reason))
-    untested = untested_in_words(analysis.contrasts)
-    if untested:
-        analysis = replace(
-            analysis, remarks=(*analysis.remarks, f"{PLANNED_UNTESTED}: {untested}. {COUNTED}")
-        )
     return analysis
-
-
-PLANNED_UNTESTED = "Planned but not estimable"
-COUNTED = "Each still counts as a test when p values are adjusted."
 
 
 def _analysed(

@@ -8,7 +8,7 @@ family.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,6 +20,7 @@ from analysis.mixed import equivalence_tests
 from analysis.mixed.inference import DIRECTIONS, LargestT
 from analysis.mixed.inference import corrected as by_p_alone
 from analysis.plan import Plan
+from analysis.readers import spoken
 from analysis.results import Analysis, Contrast, Equivalence
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,16 @@ def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
     """Adjust the tests of all analyses of a report, families that span several of them included."""
     all_contrasts = adjusted([(analysis.plan, analysis.contrasts) for analysis in analyses], DIRECTIONS)
     all_remarks = _one_interval_each(analyses, all_contrasts)
+    families = [family_of(analysis.plan, number) for number, analysis in enumerate(analyses)]
+    tested = {
+        family
+        for family, contrasts in zip(families, all_contrasts, strict=True)
+        if any(contrast.estimable for contrast in contrasts)
+    }
+    for family, contrasts, remarks in zip(families, all_contrasts, all_remarks, strict=True):
+        if untested := _untested_in_words(contrasts):
+            counted = " Each still counts as a test when p values are adjusted." if family in tested else ""
+            remarks.insert(0, f"Planned but not estimable: {untested}.{counted}")
     return [
         replace(
             analysis,
@@ -45,6 +56,20 @@ def across_analyses(analyses: Sequence[Analysis]) -> list[Analysis]:
         )
         for analysis, contrasts, remarks in zip(analyses, all_contrasts, all_remarks, strict=True)
     ]
+
+
+def _untested_in_words(contrasts: Iterable[Contrast]) -> str:
+    """State which planned differences are not in the model, in which readers, and why; empty where all are."""
+    by_why: dict[str, dict[str, list[str]]] = {}
+    for contrast in contrasts:
+        if contrast.left_out:
+            readers = " vs. ".join(spoken(group) for group in contrast.groups)
+            by_why.setdefault(contrast.left_out, {}).setdefault(readers, []).append(contrast.label)
+    parts = []
+    for reason, by_reader in by_why.items():
+        labels = list(dict.fromkeys(label for names in by_reader.values() for label in names))
+        parts.append(f"{', '.join(labels)} for {', and for '.join(by_reader)} ({reason})")
+    return "; ".join(parts)
 
 
 def _adjusted_alike(companion: Analysis | None, contrasts: Sequence[Contrast]) -> Analysis | None:

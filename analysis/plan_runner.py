@@ -11,8 +11,8 @@ import pandas as pd
 from scipy import stats
 
 from analysis import apa
-from analysis.contrasts import untested, untested_in_words
-from analysis.estimation import COUNTED, PLANNED_UNTESTED, analyse
+from analysis.contrasts import untested
+from analysis.estimation import analyse
 from analysis.frames import (
     LEAD,
     MODELLED,
@@ -105,9 +105,7 @@ def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analys
     rows, remarks = analysed_rows(plan, tables)
     estimated, limits = contrasts_in_points(ReaderSums(plan, rows, tables), plan)
     contrasts = tuple(adjusted([(plan, estimated)])[0])
-    untested = untested_in_words(contrasts)
     all_remarks = [*plan.remarks, *remarks, *_without_trials(plan, rows), *limits]
-    all_remarks += [f"{PLANNED_UNTESTED}: {untested}. {COUNTED}"] if untested else []
     scope = on_models_in_general(rows) if any(contrast.estimable for contrast in contrasts) else None
     all_remarks += [scope] if scope else []
     shown = dict.fromkeys(rows["reader_group"])

@@ -279,6 +279,14 @@ def test_a_planned_comparison_stays_in_its_family_where_its_reader_has_no_trials
     assert "people vs. absent" in told and "still counts as a test" in told
 
 
+def test_tests_that_nothing_is_adjusted_with_are_not_said_to_count(handover: Make) -> None:
+    told = {}
+    for between in (["absent"], ["human", "absent"]):
+        _, (analysis,) = carried(handover, {"a": {"between": between}})
+        (told[len(between)],) = (remark for remark in analysis.remarks if "not estimable" in remark)
+    assert told[1].endswith(").") and "). " in told[2]
+
+
 def test_a_condition_without_trials_leaves_its_planned_contrasts_in_the_family(handover: Make) -> None:
     rows = rows_with_quantities()
     planned = {
