@@ -336,6 +336,11 @@ class Contrast:
         return 1 + self.interaction + self.between
 
 
+def as_percent(log_ratio: float) -> float:
+    """Turn a difference of logs into percent; the open end of a directional test's interval stays open."""
+    return log_ratio if np.isinf(log_ratio) else 100.0 * (float(np.exp(log_ratio)) - 1.0)
+
+
 def estimated_of(
     analyses: Iterable[Analysis], measure: str, group: str
 ) -> dict[tuple[str, str], Contrast | Coefficient]:

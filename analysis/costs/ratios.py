@@ -22,7 +22,7 @@ from analysis.measures.resampling import means as means_of
 from analysis.measures.retention import COSTS, costs_of
 from analysis.plan import Measure
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
-from analysis.results import Analysis, estimated_of
+from analysis.results import Analysis, as_percent, estimated_of
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
@@ -99,6 +99,52 @@ class Profile:
         for index, level in enumerate(self.levels):
             ends = self.interval(index)
             yield level, float(self.estimate[index]), ends.low, ends.high
+
+
+@dataclass(frozen=True)
+class ShownIntervals:
+    """What the intervals of the costs in a table or figure are; as text, what follows “Costs have” in its note."""
+
+    over_people: bool  # bootstrapped over participants and items
+    over_items: bool  # bootstrapped over the items of a model
+    from_results: bool  # those that the Results report
+
+    @classmethod
+    def of(cls, costs: Iterable[tuple[str, bool, float]]) -> ShownIntervals:
+        """Take of each cost its reader's kind, whether the Results report it, and the lower end of its interval (nan: none)."""
+        shown = [
+            (kind in PARTICIPANT_KINDS, is_tested) for kind, is_tested, low in costs if not np.isnan(low)
+        ]
+        bootstrapped = {is_person for is_person, is_tested in shown if not is_tested}
+        return cls(True in bootstrapped, False in bootstrapped, any(is_tested for _, is_tested in shown))
+
+    @property
+    def is_resampled(self) -> bool:
+        """Whether any interval is a bootstrap."""
+        return self.over_people or self.over_items
+
+    @property
+    def units(self) -> str:
+        """What was resampled."""
+        people, items = "participants and items", "a model's items"
+        return (
+            f"{people}, or {items}"
+            if self.over_people and self.over_items
+            else people
+            if self.over_people
+            else items
+        )
+
+    def __str__(self) -> str:
+        """Name the intervals; empty where no cost has one."""
+        bootstraps = f"95% percentile bootstrap intervals over {self.units}" if self.is_resampled else ""
+        if self.from_results:
+            return (
+                f"{bootstraps}; differences that the Results report have the intervals given there"
+                if bootstraps
+                else "the intervals that the Results report"
+            )
+        return bootstraps
 
 
 def group_profiles(
@@ -333,6 +379,7 @@ class LevelCost:
     cost: float  # percentage points of accuracy lost, or percent of time added
     low: float  # ends of its 95% interval; nan where there is none
     high: float
+    is_tested: bool = False  # whether cost and interval are those of the Results
 
 
 def costs_by_level(
@@ -350,10 +397,12 @@ def costs_by_level(
     rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS)] if measure.logged else rows
     costs = []
     for group, kind, profile in group_profiles(rows, factor, levels, (study, measure.name)):
-        for level, *values in profile.with_estimated(analyses, measure.name, group).costs():
-            scaled = [100 * (np.expm1(value) if measure.logged else -value) for value in values]
-            if np.isfinite(scaled[0]):
-                costs.append(LevelCost(group, kind, level, scaled[0], *sorted(scaled[1:])))
+        estimated = profile.with_estimated(analyses, measure.name, group)
+        for level, *values in estimated.costs():
+            cost, *ends = [as_percent(value) if measure.logged else -100 * value for value in values]
+            if np.isfinite(cost):
+                low, high = sorted(ends)
+                costs.append(LevelCost(group, kind, level, cost, low, high, level in estimated.tested))
     return costs
 
 
@@ -367,6 +416,7 @@ def log_ratios(measured: list[CostProfile], factor: str) -> pd.DataFrame:
             "log_ratio": estimate,
             "low": low,
             "high": high,
+            "is_tested": level in profile.profile.tested,
             "percent": 100 * float(np.expm1(estimate)),
             **{name: getattr(profile.profile, name) for name in ("participants", "items", "resampled")},
             "without": profile.without,
@@ -450,6 +500,7 @@ def cost_and_accuracy(
             cell = right.get((profile.group, level))
             if cell is not None and np.isfinite(ratio):
                 costs = {"log_ratio": ratio, "cost_low": low, "cost_high": high}
+                costs["is_tested"] = level in profile.profile.tested
                 accuracy = {"correct": cell.mean, "correct_low": cell.low, "correct_high": cell.high}
                 rows.append({**profile.names, factor: level, **costs, **accuracy})
     return pd.DataFrame(rows)

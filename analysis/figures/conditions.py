@@ -14,7 +14,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
 from analysis import apa
-from analysis.costs.ratios import LevelCost
+from analysis.costs.ratios import LevelCost, ShownIntervals
 from analysis.descriptives import (
     OVER_ITEMS,
     ConditionMean,
@@ -59,6 +59,8 @@ SIZE, HEAD = 8.4, 9.0
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
 _READERS, _LABELS = 1.2, 1.8
 """Inches for the names of readers at the left of contrasts, and for those of the contrasts of one reader."""
+BUILT_IN = (6, 2, 0)
+"""An asterisk of six strokes, which no reader has: the mark of an effect that simulated readers were given."""
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
 _BLACK = "#1b1b1b"
 _OVER_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
@@ -162,7 +164,7 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
         "has_pilot": any(len(row.pilot) for row in rows),
         "write": _written,
     }
-    return Drawing.described(name, figure, look, "conditions", **values)
+    return replace(Drawing.described(name, figure, look, "conditions", **values), effects=tuple(effects))
 
 
 def _written(row: ConditionMeans, mean: float) -> str:
@@ -325,11 +327,12 @@ def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, ste
         inch = float(axes.get_position().width) * BROAD / (greatest - least)
         needed = width_of(text, SIZE) + 5 / 72
         has_left, has_right = needed < (low - least) * inch, needed < (greatest - high) * inch + _GAP
-        if not (has_left or has_right):
-            return
         is_right = has_right and (low + high < least + greatest or not has_left)
         at, shift = (high if is_right else low, y), (5 if is_right else -5, 2.5)  # clear of the dots below
         where = {"ha": "left" if is_right else "right", "va": "center_baseline"}
+        if not (has_left or has_right):  # in the wider half of an interval that fills the panel
+            at, shift = ((mean + (low if mean - low > high - mean else high)) / 2, y), (0, 0)
+            where = {"ha": "center", "va": "center_baseline"}
     box = {"fc": "white", "ec": "none", "pad": 0.4}
     axes.annotate(
         text, at, shift, textcoords="offset points", fontsize=SIZE, color=_BLACK, zorder=6, bbox=box, **where
@@ -379,7 +382,10 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
         marks.numbered(axes.xaxis)
         axes.xaxis.set_major_locator(LogLocator(10, subs=(1, 2, 5), numticks=6))
     else:
-        axes.set_xlim(marks.widened([finite], 0.06, null))
+        low, high = marks.widened([finite], 0.06, null)
+        arrow = 0.1 * (high - low)  # room for the arrow of an open interval
+        is_open = [bool((ends[:, 1:3] == end).any()) for end in (-np.inf, np.inf)]
+        axes.set_xlim(low - arrow * is_open[0], high + arrow * is_open[1])
         marks.numbered(axes.xaxis, nbins=4)
     axes.axvline(null, color=_BLACK, lw=1.0, zorder=1)
     axes.spines["left"].set_visible(False)
@@ -401,20 +407,19 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
             write(left, cut_to_lines(label, 2.9, SIZE, 1, bold=True)[0], bold=True)
             y += 1.0
         mark = replace(look.get(effect.group, MarkStyle(_BLACK, "D")), is_hollow=effect.group != "human")
-        low, high = np.clip([effect.low, effect.high], *axes.get_xlim())
+        low = -np.inf if odds and effect.low <= 0 else effect.low
         dash = (0, (3, 1.6)) if effect.uncertain else "-"
-        marks.points(axes, mark, IntervalMarks(effect.estimate, low, high), y, bar=1.7, edge=1.4, dash=dash)
+        ends_drawn = IntervalMarks(effect.estimate, low, effect.high)
+        marks.points(axes, mark, ends_drawn, y, bar=1.7, edge=1.4, dash=dash)
         if effect.built_in is not None:
-            marks.points(
-                axes, MarkStyle(_BLACK, "v", is_hollow=True), effect.built_in, y - 0.42, size=4.5, edge=1.0
-            )
+            marks.points(axes, MarkStyle(_BLACK, BUILT_IN), effect.built_in, y - 0.42, size=5, edge=1.0)
         if row.has_one_reader:
             write(left, effect.label)
         else:
             write(left + 0.08 * inch, cut_to_lines(effect.reader, names - 0.14, SIZE, 1)[0])
         write(1 + 0.08 * inch, effect.grade, bold=effect.grade not in ("Open", "Not estimable"))
         y += 1.0
-    axes.set_ylim(y - 0.2, -0.75)  # room for a triangle above the first interval
+    axes.set_ylim(y - 0.2, -0.75)  # room for an asterisk above the first interval
     of_reader = f"{row.drawn[0].reader}, " if row.has_one_reader else ""
     lines = (("Planned contrasts", 15, _HEAD), (f"{of_reader}adjusted 95% intervals", 4, _SMALL))
     for text, up, text_style in lines:
@@ -447,6 +452,12 @@ def position_figure(
         "panels": panels,
         "of": of,
         "reference": levels[0],
+        "intervals": ShownIntervals.of(
+            (cost.kind, cost.is_tested, cost.low)
+            for _, costs, _ in panels
+            for cost in costs
+            if cost.kind != "baseline"
+        ),
         "what": "letter position" if is_letter_position(list(levels)) else "condition",
     }
     return Drawing.described(name, figure, look, "costs", **values)

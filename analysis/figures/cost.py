@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from analysis import apa
-from analysis.costs.ratios import TITLES
+from analysis.costs.ratios import TITLES, ShownIntervals
 from analysis.costs.times import TimeSpread
 from analysis.costs.words import TIME, ReadingProfile
 from analysis.figures import marks
@@ -89,7 +89,16 @@ def cost_accuracy_figures(
             text = f"Cost against the reader's own {levels[0]} condition (natural log ratio)"
             axis_name(figure, panels, text, key + 0.1)
             condition_key(figure, panels, shapes, lines=False)
-        values = {"points": points, "factor": factor, "base": levels[0], "of_shares": OF_SHARES}
+        drawn = pd.concat([rows for _, rows in series])
+        values = {
+            "points": points,
+            "factor": factor,
+            "base": levels[0],
+            "of_shares": OF_SHARES,
+            "intervals": ShownIntervals.of(
+                zip(drawn["reader_kind"], drawn["is_tested"], drawn["cost_low"], strict=True)
+            ),
+        }
         return Drawing.described(name, figure, look, "cost_accuracy", title=title, **values)
 
     title = f"Cost against accuracy by {factor} and reader"

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 NOT_DATA = "Simulated readers: not data"
 CONTRASTS = "contrasts"  # label of the axes of planned contrasts
+OPEN_END = "open end"  # label of the arrow of an interval that is open on one side
 PILOT_LABEL = "you (pilot)"
 WIDTH = 6.7
 TALLEST = 8.2
@@ -41,7 +42,7 @@ class MarkStyle:
     """Colour, marker and line of a reader or condition; all differ, so that grey prints are legible."""
 
     colour: str
-    marker: str | int
+    marker: str | int | tuple[int, int, int]
     line: Any = "-"
     label: str = ""
     kind: str = ""
@@ -79,11 +80,7 @@ class Drawing:
     alternative: str  # what it shows, for those who cannot see it
     svg: str  # an element without prolog, ids made unique by the name
     figure: Figure
-
-    @property
-    def has_contrasts(self) -> bool:
-        """Whether it shows planned contrasts."""
-        return any(axes.get_label() == CONTRASTS for axes in self.figure.axes)
+    effects: tuple[Effect, ...] = ()  # the planned contrasts that it shows
 
     @classmethod
     def described(
@@ -114,6 +111,9 @@ class Drawing:
         title, note, alternative = (
             str(values[part]) if part in values else worded(part) for part in ("title", "note", "alternative")
         )
+        if any(text.get_label() == OPEN_END for axes in figure.axes for text in axes.texts):
+            (sentence,) = _sentences("open_ends", "note")
+            note = f"{note} {sentence.render()}".strip()
         return cls(name, title, note, alternative, as_svg(figure, name, title, alternative), figure)
 
     def save(self, folder: Path) -> tuple[Path, Path]:

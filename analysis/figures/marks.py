@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from analysis import apa
-from analysis.figures.drawing import MarkStyle
+from analysis.figures.drawing import OPEN_END, MarkStyle
 from analysis.figures.labels import fit_labels
 
 INK, SOFT, GREY = "#333333", "#555555", "#9A9A9A"
@@ -42,6 +42,8 @@ class IntervalMarks:
 def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
     """Draw points with the intervals of ``x`` or ``y`` that are :class:`IntervalMarks`.
 
+    An interval that is open on one side, as those of directional tests are, ends there in an arrow at the edge of the panel.
+
     Style: ``size`` and ``edge`` of markers, their ``face``, ``bar`` (width of intervals; 0: none), ``dash`` of intervals, ``join``
     (width of a line that joins the points), and what matplotlib takes for lines.
     """
@@ -58,18 +60,38 @@ def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
         "alpha": style.get("alpha"),
         "ls": dash,
     }
-    for draw, at, ends in ((axes.hlines, at_y, x), (axes.vlines, at_x, y)):
+    for draw, at, ends, upright in ((axes.hlines, at_y, x, False), (axes.vlines, at_x, y, True)):
         if isinstance(ends, IntervalMarks) and bar:
-            places = np.asarray(at, dtype=float)
-            # the interval of a directional test is drawn toward its one end
-            low, high = (np.where(np.isinf(end), ends.value, end) for end in (ends.low, ends.high))
-            places, low, high = np.atleast_1d(*np.broadcast_arrays(places, low, high))
-            finite = np.isfinite(low) & np.isfinite(high)
-            draw(places[finite], low[finite], high[finite], lw=bar, **line)
+            places, value, low, high = np.atleast_1d(
+                *np.broadcast_arrays(
+                    *(np.asarray(part, dtype=float) for part in (at, ends.value, ends.low, ends.high))
+                )
+            )
+            known = np.isfinite(value) & ~np.isnan(low) & ~np.isnan(high)
+            places, value, low, high = places[known], value[known], low[known], high[known]
+            starts, stops = (np.where(np.isinf(end), value, end) for end in (low, high))
+            draw(places, starts, stops, lw=bar, **line)
+            for end, edge_of_panel in ((low, 0.0), (high, 1.0)):
+                for start, place in zip(value[np.isinf(end)], places[np.isinf(end)], strict=True):
+                    _open_end(axes, start, place, edge_of_panel, upright, bar, line)
     axes.plot(
         at_x, at_y, color=look.colour, ls=look.line if join else "", lw=join, marker=look.marker, ms=size, mfc=face,
         mec=look.colour, mew=edge, **style,
     )  # fmt: skip
+
+
+def _open_end(
+    axes: Axes, start: float, place: float, edge: float, upright: bool, bar: float, line: dict[str, Any]
+) -> None:
+    """Draw the open side of an interval as an arrow from its estimate to an edge of the panel, wherever the axis will end."""
+    where: tuple[Any, Any] = ("axes fraction", "data")
+    tip, begin = (edge, place), (start, place)
+    if upright:
+        where, tip, begin = where[::-1], tip[::-1], begin[::-1]
+    look = {"lw": bar, "ls": line["ls"], "color": line["color"], "alpha": line["alpha"]}
+    arrow = {"arrowstyle": "->", "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 8.0}
+    drawn = axes.annotate("", tip, begin, where, "data", annotation_clip=False, arrowprops=look | arrow)
+    drawn.set(label=OPEN_END, zorder=line["zorder"])
 
 
 def name_rows(axes: Axes, names: Sequence[str], size: float = 8.5, margin: float = 0.55) -> None:

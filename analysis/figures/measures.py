@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from analysis.figures import marks
-from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, shortened, styled
+from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, shortened, shown_of, styled
 from analysis.figures.labels import cut_to_lines, height_of, laid_out, places_of
 from analysis.figures.marks import DASHED, INK, SOFT, IntervalMarks
 from analysis.figures.panels import LOWEST, Room, is_person
@@ -77,7 +77,8 @@ def recovered_figure(
         if crowded:
             handles = [
                 marks.handle(mark, f"{number}  {shortened(mark.label, MOST_LETTERS)}")
-                for number, mark in enumerate(look.values(), 1)
+                for number, (group, mark) in enumerate(look.items(), 1)
+                if scaled.loc[scaled["reader_group"] == group, ["words", "rr"]].notna().to_numpy().any()
             ]
             marks.key_below(figure, handles, RECOVERED_LEGEND_COLUMNS, handlelength=3.2, labelspacing=0.25)
     return Drawing.described(name, figure, look, "recovered", sums=sums, factor=factor, lowest=LOWEST)
@@ -98,13 +99,14 @@ def sensitivity_figure(
 ) -> Drawing:
     """Draw d' against the criterion of every reader group in every level."""
     levels = list(dict.fromkeys(cells["level"]))
-    look = looks(dict(zip(map(str, cells["reader_group"]), map(str, cells["kind"]), strict=True)))
+    kinds = dict(zip(map(str, cells["reader_group"]), map(str, cells["kind"]), strict=True))
+    look = shown_of(kinds, set(cells.dropna(subset=["criterion", "d_prime"])["reader_group"].map(str)))
     if len(look) > LOOKS_APART:
         numbers = enumerate(look.items(), 1)
         look = {group: replace(mark, marker=f"${n}$", is_hollow=False) for n, (group, mark) in numbers}
     columns = min(len(levels), 4 if len(levels) <= 8 else 5)
     lines = ceil(len(levels) / columns)
-    longest = max(len(mark.label) for mark in look.values())
+    longest = max((len(mark.label) for mark in look.values()), default=0)
     legend_columns = SENSITIVITY_LEGEND_COLUMNS if longest <= LONGEST_OF_THREE else 2
     legend = 0.18 * ceil(len(look) / legend_columns)
     size, between = 8.5 if columns < 4 else 7.5, 0.15
@@ -137,7 +139,7 @@ def sensitivity_figure(
             for mark in look.values()
         ]
         marks.key_below(
-            figure, handles, min(legend_columns, len(handles)), bbox_to_anchor=(0.53, 0.0),
+            figure, handles, max(1, min(legend_columns, len(handles))), bbox_to_anchor=(0.53, 0.0),
             handletextpad=0.3, columnspacing=1.2, labelspacing=0.25,
         )  # fmt: skip
     people = cells[cells["kind"].map(is_person)]
@@ -159,7 +161,10 @@ def _panel(axes: Axes, cells: pd.DataFrame, readers: pd.DataFrame, look: dict[st
     axes.grid(True)
     able = readers[(readers["signals"] > 0) & (readers["others"] > 0)]
     for cell in cells.to_dict("records"):
-        mark, size = look[str(cell["reader_group"])], _sized(look[str(cell["reader_group"])])
+        mark = look.get(str(cell["reader_group"]))
+        if mark is None:  # a reader without a point in any panel
+            continue
+        size = _sized(mark)
         if is_person(mark.kind) and not cell["pooled"]:
             members = able[able["reader_group"] == cell["reader_group"]]
             axes.scatter(

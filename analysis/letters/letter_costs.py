@@ -211,6 +211,7 @@ def cost_table(costs: Sequence[GroupCosts]) -> pd.DataFrame:
             "low": low,
             "high": high,
             "items_of_level": one.items_of[level],
+            "is_tested": level in one.profile.tested,
             **{name: getattr(one.profile, name) for name in ("participants", "items", "resampled")},
         }
         for one in costs
@@ -401,6 +402,7 @@ class CostInterval:
     low: float
     high: float
     items: int
+    is_tested: bool = False  # whether it is reported in the Results
 
 
 @dataclass(frozen=True)
@@ -481,7 +483,7 @@ def _keys(times: Sequence[GroupCosts], kind: str, place: str) -> list[tuple[str,
 
 def _costs(given: Mapping[str, Sequence[GroupCosts]], level: str) -> dict[str, CostInterval]:
     return {
-        measure: CostInterval(value, low, high, one.items_of[level])
+        measure: CostInterval(value, low, high, one.items_of[level], level in one.profile.tested)
         for measure, several in given.items()
         for one in several
         for name, value, low, high in one.profile.costs()

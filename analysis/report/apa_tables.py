@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from analysis import apa
 from analysis.mixed import Fit
 from analysis.names import as_given
@@ -142,11 +140,6 @@ def _write(path: Path, rows: list[tuple[str, ...]]) -> None:
     """Write CSV in UTF-8 with the mark by which spreadsheets know it."""
     with path.open("w", newline="", encoding="utf-8-sig") as file:
         csv.writer(file).writerows([as_given(cell) for cell in row] for row in rows)
-
-
-def as_percent(log_ratio: float) -> float:
-    """Turn a difference of logs into percent; the open end of a directional test's interval stays open."""
-    return log_ratio if np.isinf(log_ratio) else 100.0 * (float(np.exp(log_ratio)) - 1.0)
 
 
 def decimals(se: float, fewest: int) -> int:

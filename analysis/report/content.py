@@ -49,7 +49,7 @@ from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import SENTENCES
 from analysis.report.method import method_parts, models_table
 from analysis.report.numbering import MANUSCRIPT, SUPPLEMENT, ExhibitNumbers, Numbered, ReportContent, Section
-from analysis.report.planned_effects import planned_effects, planned_of
+from analysis.report.planned_effects import planned_effects, planned_of, undrawn_plans
 from analysis.report.results import paragraphs
 from analysis.report.results.tables import bayes_table, contrast_table, equivalence_table, model_table
 from analysis.report.results.together import Together
@@ -147,7 +147,13 @@ def gather(
         if description.part.stem not in undrawn
         for drawing in figures_of(description, used, tables, effects_drawn, analyses)
     ]
-    drawn = sorted([*drawn, *of_plans], key=lambda pair: not pair[1].has_contrasts)
+    drawn = sorted([*drawn, *of_plans], key=lambda pair: not pair[1].effects)
+    if drawn and drawn[0][1].effects and answered is not None:
+        key, drawing = drawn[0]
+        plans_elsewhere = undrawn_plans(analyses, effects_drawn, drawing.effects)
+        if plans_elsewhere:
+            sentence = SENTENCES.sentences("undrawn", plans=plans_elsewhere, table=answered.number).unescape()
+            drawn[0] = key, replace(drawing, note=f"{drawing.note} {sentence}")
     language_models = models_table(tables)
     models = None
     if language_models is not None:

@@ -10,8 +10,8 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.plan import Measure
-from analysis.report.apa_tables import as_percent, decimals
-from analysis.results import Contrast
+from analysis.report.apa_tables import decimals
+from analysis.results import Contrast, as_percent
 
 POINTS, PERCENT, ODDS, OWN = "points", "percent", "odds ratio", "own unit"
 

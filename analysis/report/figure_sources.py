@@ -47,7 +47,7 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
             numbers = [
                 table.number for table in (in_chapter or tables) if re.fullmatch(table_pattern, _bare(table))
             ]
-            if figure.drawing.has_contrasts and content.answer_table is not None:
+            if figure.drawing.effects and content.answer_table is not None:
                 numbers = [content.answer_table.number, *numbers]
             if numbers:
                 return FigureSource(tuple(numbers))

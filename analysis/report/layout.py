@@ -26,11 +26,12 @@ from analysis.figures import Drawing
 from analysis.mixed import Fit
 from analysis.names import sentence, upper_first
 from analysis.report import filters
-from analysis.report.apa_tables import ApaTable, Head, Origin, as_percent, decimals
+from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.blocks import Block, Chapter, Draft, marks_of
 from analysis.report.condense_levels import by_level, which_of
 from analysis.report.effect_sizes import p_of_all, p_said
 from analysis.report.references import cite
+from analysis.results import as_percent
 
 _CODE = re.compile(r"(\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\})", re.DOTALL)
 _ITALIC = re.compile(r"\*([^\s*][^*]*)\*")

@@ -11,12 +11,11 @@ from scipy.special import expit
 from analysis.figures.drawing import Effect
 from analysis.names import stem_of
 from analysis.parameter_recovery import SIMULATED, TRUTH_OF, Recovered
-from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO
+from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Plan
 from analysis.readers import headed, spoken
-from analysis.report.apa_tables import as_percent
 from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, felt
 from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
-from analysis.results import Analysis, Contrast, each_test
+from analysis.results import Analysis, Contrast, as_percent, each_test
 from analysis.robustness import Matrix
 
 Asked = Mapping[tuple[str, str], tuple[str, tuple[Effect, ...]]]
@@ -34,7 +33,7 @@ def planned_effects(
     effects_of_plans: dict[tuple[str, str], tuple[str, tuple[Effect, ...]]] = {}
     for analysis, tested in each_test(analysis for analysis in analyses if analysis.plan.planned):
         plan = analysis.plan
-        if plan.subset and plan.measure not in (WORDS, WORDS_WITH_ONE_TYPO):
+        if not _is_drawn(plan):
             continue
         scale = felt(tested[:1], plan.measure).scale
         unit = {POINTS: "percentage points", PERCENT: "%", ODDS: ODDS}.get(scale, plan.measure.unit)
@@ -47,6 +46,22 @@ def planned_effects(
             tuple(sorted(effects, key=lambda effect: labels.index(effect.label))),
         )
     return effects_of_plans
+
+
+def _is_drawn(plan: Plan) -> bool:
+    """Return whether a figure of means shows the trials of a plan."""
+    return not plan.subset or plan.measure in (WORDS, WORDS_WITH_ONE_TYPO)
+
+
+def undrawn_plans(analyses: Sequence[Analysis], asked: Asked, drawn: Sequence[Effect]) -> list[str]:
+    """Return the headings of planned analyses of whose contrasts a figure shows none."""
+    headings = [
+        analysis.plan.heading
+        for analysis, _ in each_test(analysis for analysis in analyses if analysis.plan.planned)
+        if not _is_drawn(analysis.plan)
+        or not any(effect in drawn for effect in asked[planned_of(analysis)][1])
+    ]
+    return list(dict.fromkeys(headings))
 
 
 def planned_of(analysis: Analysis) -> tuple[str, str]:

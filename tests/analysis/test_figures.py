@@ -12,15 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import rcParams
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
+from analysis.costs.ratios import LevelCost, ShownIntervals
 from analysis.costs.times import TimeSpread
 from analysis.descriptives import describe_rows, scored
-from analysis.figures.conditions import MOST_BELOW, ConditionMeans, condition_figure
+from analysis.figures.conditions import MOST_BELOW, ConditionMeans, condition_figure, position_figure
 from analysis.figures.cost import MOST_TOGETHER, _shares, time_distribution_figure
 from analysis.figures.drawing import (
     CONTRASTS,
+    OPEN_END,
     TALLEST,
     WIDTH,
     Drawing,
@@ -28,9 +31,11 @@ from analysis.figures.drawing import (
     as_svg,
     looks,
     shown_of,
+    style,
     styled,
 )
 from analysis.figures.labels import SLANT, fit_labels, laid_out, places_of
+from analysis.figures.marks import IntervalMarks, points
 from analysis.figures.panels import condition_looks
 from analysis.figures.simulation import recovery_figure
 from analysis.parameter_recovery import Recovered
@@ -221,9 +226,8 @@ def test_labels_of_low_rows_stay_inside_their_panel() -> None:
             for text in axes.texts
             if text.get_text() == f"{50 * (low + high):.0f}"
         ]
-        assert labels and all(
-            text.get_window_extent().x0 >= axes.get_window_extent().x0 for text, axes in labels
-        )
+        assert len(labels) == len(cells), "also of an interval that fills the panel"
+        assert all(text.get_window_extent().x0 >= axes.get_window_extent().x0 for text, axes in labels)
 
 
 STUDIES = {
@@ -245,7 +249,7 @@ def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: Conditi
         lines = [line.get_ydata() for line in axes.lines if line.get_linestyle() != "None"]
         joining = [y for y in lines if len(set(y)) > 1 and y[0] != 0]
         assert not joining
-    assert not drawing.has_contrasts and row.levels[-1] in drawing.alternative
+    assert not drawing.effects and row.levels[-1] in drawing.alternative
 
 
 def test_twelve_models_in_six_conditions_are_small_multiples_with_the_main_contrasts_below() -> None:
@@ -271,18 +275,87 @@ def test_twelve_models_in_six_conditions_are_small_multiples_with_the_main_contr
     assert re.search(r"<text[^>]*>vs. model-3</text>", drawing.svg), "text stays text"
 
 
+def forest_of(drawing: Drawing) -> Axes:
+    (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
+    return forest
+
+
+def arrows_in(axes: Axes) -> list[tuple[float, float]]:
+    """Return where the lines of the arrows of open intervals end, shortly before their tips, as shares of the panel."""
+    axes.figure.draw_without_rendering()
+    tips = []
+    for text in axes.texts:
+        if text.get_label() == OPEN_END:
+            vertices = text.arrow_patch.get_path().vertices  # type: ignore[attr-defined]
+            ends = axes.transAxes.inverted().transform(vertices[[0, -1]])
+            tips.append(tuple(max(ends.tolist(), key=lambda end: max(abs(part - 0.5) for part in end))))
+    return tips
+
+
+@pytest.mark.parametrize("upright", [False, True])
+def test_an_open_interval_ends_in_an_arrow_at_the_edge_of_its_panel(upright: bool) -> None:
+    places, ends = [0.0, 1.0, 2.0], IntervalMarks([1, 2, 3], [-np.inf, 1.5, np.nan], [2, np.inf, np.nan])
+    with styled():
+        figure = Figure(figsize=(4.0, 2.0))
+        axes = figure.add_subplot()
+        x, y = (places, ends) if upright else (ends, places)
+        points(axes, looks({"human": "human"})["human"], x, y)
+        axes.set(xlim=(-5, 9), ylim=(-5, 9))  # after the points are drawn
+    along = [tip[upright] for tip in arrows_in(axes)]
+    assert along == pytest.approx([0.0, 1.0], abs=0.05)
+    drawn = [tuple(bar[:, int(upright)]) for bars in axes.collections for bar in bars.get_segments()]
+    assert drawn == [(1, 2), (1.5, 2)], "and the closed sides are drawn as before"
+
+
+def test_a_note_says_what_an_arrow_is_where_there_is_one() -> None:
+    rows, notes = trials(POSITIONS, 6, 1, 0), []
+    for low, axis in ((-9.0, "percentage points"), (-np.inf, "percentage points"), (0.0, "odds ratio")):
+        one = Effect("initial − intact", "People", "human", 0.5, low, 1.0, "Open")
+        drawing = condition_figure("one", [replace(conditions(rows, effects=(one,)), axis=axis)])
+        (tip,) = arrows_in(forest_of(drawing)) or [(1.0, 1.0)]
+        assert (tip[0] < 0.1) == (low != -9.0)
+        notes.append(drawing.note)
+    assert notes[1] == notes[2] and notes[1].startswith(notes[0]) and len(notes[1]) > len(notes[0])
+
+
+def test_the_mark_of_what_was_built_in_is_no_readers() -> None:
+    one = Effect("initial − intact", "People", "human", 5.0, 1.0, 9.0, "Clear", built_in=4.0)
+    drawn = forest_of(condition_figure("one", [conditions(trials(POSITIONS, 6, 1, 0), effects=(one,))]))
+    kinds = {"human": "human", "simulated": "simulated"}
+    kinds |= {f"{kind}{n}": kind for kind in ("model", "baseline") for n in range(40)}
+    (built_in,) = [line.get_marker() for line in drawn.lines if list(line.get_xdata()) == [4.0]]
+    assert built_in not in {mark.marker for mark in looks(kinds).values()} | {"D", style()["pilot"]["marker"]}
+
+
+@pytest.mark.parametrize("tested", [(), ("human",), ("model-0",), ("human", "model-0")])
+def test_the_note_on_costs_names_the_intervals_that_are_drawn(tested: tuple[str, ...]) -> None:
+    kinds = {"human": "human", "model-0": "model", "rule": "baseline"}
+    costs = [
+        LevelCost(group, kind, level, 5.0, 1.0, 9.0, group in tested)
+        for group, kind in kinds.items()
+        for level in POSITIONS[1:]
+    ]
+    note = position_figure("cost", [(CORRECT, costs, [])], "position", POSITIONS).note
+    shown = ShownIntervals.of((cost.kind, cost.is_tested, cost.low) for cost in costs if cost.group != "rule")
+    assert (shown.over_people, shown.over_items) == ("human" not in tested, "model-0" not in tested)
+    assert shown.from_results == bool(tested) and str(shown) in note
+    assert ("bootstrap" in note) == (len(tested) < 2) and ("participants" in str(shown)) == shown.over_people
+
+
 @pytest.mark.usefixtures("without_chapters")
 def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     rows = study_rows(human=16, models=("restorer",), items=16)
     planned = {"comprehension": PLANNED["comprehension"]}
+    planned |= {"gaps": {**planned["comprehension"], "measure": "missing", "contrasts": ["initial - intact"]}}
+    rows.loc[::9, "response_status"] = "invalid"
     content = gather(load(write_handover(tmp_path_factory.mktemp("drawn"), rows, planned=planned)))
     drawing = content.figures[0].drawing
-    assert drawing.has_contrasts
+    assert drawing.effects and "gaps" in drawing.note, "contrasts of missing answers are in the table alone"
     (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
     drawn = [tuple(bar[:, 0]) for bars in forest.collections for bar in bars.get_segments()]
-    (section,) = content.planned
+    section = content.planned[0]
     for one in section.analysis.contrasts:
         assert felt([one], section.analysis.plan.measure).ends in drawn
     grades = {text.get_text() for text in forest.texts}

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.lines import Line2D
 
 from analysis import Tables, load
 from analysis.apa import Written
@@ -292,6 +293,10 @@ def test_costs_that_were_put_in_stand_side_by_side(tmp_path: Path, monkeypatch: 
     (table,) = [one for one in blocks if isinstance(one, ApaTable)]
     assert table.name == "letter_costs_beside"
     (drawing,) = [one for one in blocks if isinstance(one, Drawing)]
+    drawn = {line.get_marker() for axes in drawing.figure.axes for line in axes.lines}
+    (key,) = drawing.figure.legends
+    assert {mark.get_marker() for mark in key.legend_handles if isinstance(mark, Line2D)} <= drawn
+    assert len(key.legend_handles) == 3, "one kind of change needs no entry"
     colours = {text.get_text(): text.get_color() for text in drawing.figure.texts}
     look = looks({"gpt": "model", "restorer": "model"})
     assert {name: colours[name] for name in look} == {name: mark.colour for name, mark in look.items()}, (

@@ -171,7 +171,7 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert "Recovered words by position: see the planned analyses." in words_in(chapter)
     asked = planned_effects([analysis], Matrix(), [], {})
     ((drawing, means),) = planned_means(analysis, _cells_of(analysis), tables.trials, tables, asked)
-    assert drawing.has_contrasts and drawing.title.startswith("Recovered words by position")
+    assert drawing.effects and drawing.title.startswith("Recovered words by position")
     assert means.title.startswith("Recovered words (%) by position")
     assert means.origin is not None and means.origin.file == "trials.csv" and not means.origin.fits
 

@@ -20,7 +20,7 @@ from analysis.plan_deviations import why_no_bound
 from analysis.preprocessing.participant_flow import reasons_named
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import PARTICIPANT_KINDS, is_several, named, spoken
-from analysis.report.apa_tables import ApaTable, as_percent
+from analysis.report.apa_tables import ApaTable
 from analysis.report.condense_levels import MOST_TOLD
 from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, ResponseScaleEffect, felt
 from analysis.report.grades import (
@@ -44,7 +44,7 @@ from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, wor
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
 from analysis.report.terms import contrast_in_words
-from analysis.results import Analysis, Contrast, each_test
+from analysis.results import Analysis, Contrast, as_percent, each_test
 from analysis.robustness import Matrix
 
 LAYOUT = ChapterLayout(Path(__file__).parent)

@@ -266,7 +266,16 @@ def _against_accuracy(
             rows.append({"correct": base["correct"].iloc[0], "most": dict(most)})
     return LAYOUT.blocks(
         "accuracy",
-        table=LAYOUT.table("accuracy", pd.concat(by_reader), name, shares=OF_SHARES, **values),
+        table=LAYOUT.table(
+            "accuracy",
+            pd.concat(by_reader),
+            name,
+            shares=OF_SHARES,
+            intervals=item_costs.ShownIntervals.of(
+                zip(points["reader_kind"], points["is_tested"], points["cost_low"], strict=True)
+            ),
+            **values,
+        ),
         figures=cost_accuracy_figures(name, points, factor, levels),
         rows=rows,
         **values,
@@ -367,6 +376,9 @@ def _ratio_table(costs: item_costs.UnitCosts, ratios: pd.DataFrame, kinds: dict[
         base=costs.levels[0],
         kinds=kinds,
         names=sorted(in_trials & measures),
+        intervals=item_costs.ShownIntervals.of(
+            zip(ratios["reader_kind"], ratios["is_tested"], ratios["low"], strict=True) if len(ratios) else ()
+        ),
         of_words=not measures <= {*in_trials, "total_tokens"},
     )
 

@@ -17,12 +17,11 @@ from analysis.figures.fidelity import MapScale, fidelity_map, item_scatter
 from analysis.names import plain
 from analysis.plan_deviations import why_no_bound
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.report.apa_tables import as_percent
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED
 from analysis.report.layout import ChapterLayout
 from analysis.report.results.tables import origin_of_contrasts
-from analysis.results import Analysis
+from analysis.results import Analysis, as_percent
 from analysis.tables import Tables
 from stimuli.errors import UserError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa
+from analysis.costs.ratios import ShownIntervals
 from analysis.figures import Drawing
 from analysis.letters import letter_changes
 from analysis.letters.changes import INTACT, MIXED
@@ -35,6 +36,7 @@ from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.layout import ChapterLayout
+from analysis.results import as_percent
 from analysis.tables import Tables
 from experiment.papers.letter_position.chapter.figures import (
     AXES,
@@ -49,7 +51,6 @@ from experiment.papers.letter_position.chapter.figures import (
     letter_map,
     letter_weights,
     pages,
-    percent_added,
 )
 from experiment.papers.letter_position.chapter.measures import (
     KINDS_COMPARED,
@@ -195,13 +196,19 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
             has_places=any(row["contrast"] in PLACES_COMPARED for row in rows),
             has_kinds=any(row["contrast"] == KINDS_COMPARED for row in rows),
             has_distance=any(row["is_slope"] for row in rows),
-            has_tested=any(row["p"] != row["p"] and row["p_adjusted"] == row["p_adjusted"] for row in rows),
+            has_tested=any(_is_tested(row) for row in rows),
+            intervals=ShownIntervals.of((row["reader_kind"], _is_tested(row), row["low"]) for row in rows),
             has_untested=any(row["p"] == row["p"] for row in rows),
             has_several_kinds=places["change"].nunique() > 1,
             **_source(measures),
         )
         blocks += contrasts_in_words(measures, kinds, table)
     return blocks
+
+
+def _is_tested(row: Mapping[Any, Any]) -> bool:
+    """Whether a comparison has its p from the Results."""
+    return bool(row["p"] != row["p"] and row["p_adjusted"] == row["p_adjusted"])
 
 
 def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]) -> dict[str, Any]:
@@ -217,6 +224,9 @@ def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]
         ),
         "has_few": any(point.items < FEWEST_ITEMS for point in points),
         "is_simulated": any(panel.kind == "simulated" for panel in page),
+        "intervals": ShownIntervals.of(
+            (panel.kind, point.is_tested, point.ends[0]) for panel in page for point in panel.points
+        ),
         "fewest": FEWEST_ITEMS,
     }
 
@@ -287,6 +297,11 @@ def _places_table(by: str, measures: Sequence[LetterCostMeasure]) -> ApaTable | 
         has_intact=measures[0].given.has_intact,
         has_words=any(measure.measure.name.endswith("_changed") for measure in measures),
         nouns=set(nouns.values()),
+        intervals=ShownIntervals.of(
+            (row["reader_kind"], row["is_tested"], row["low"])
+            for row in all_costs.to_dict("records")
+            if row["items_of_level"] >= FEWEST_ITEMS
+        ),
         cell=lambda row, decimals: _cell(
             CostInterval(row["cost"], row["low"], row["high"], row["items_of_level"]), decimals
         ),
@@ -354,11 +369,23 @@ def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: d
         "kinds": {**kinds, pairs[0].people: pairs[0].people_kind},
         "cell": _cell,
     }
+
+    def intervals(*names: str) -> ShownIntervals:
+        return ShownIntervals.of(
+            (kind, cost.is_tested, cost.low)
+            for pair in pairs
+            for row in pair.rows
+            for kind, costs in ((pair.people_kind, row.people), ("model", row.model))
+            for name, cost in costs.items()
+            if name in names and cost.items >= FEWEST_ITEMS
+        )
+
     table = LAYOUT.table(
         "letter_costs_beside",
         rows,
         has_distance=any(row["distance"] for row in rows),
         has_gap=any(row["bits"] is None for row in rows),
+        intervals=intervals(TIME, RIGHT, BITS),
         **values,
     )
     split = [row for row in rows if row["changed"] is not None]
@@ -367,7 +394,11 @@ def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: d
         "main",
         figures=letter_beside_figures(table.name, pairs, values["kinds"], table.title, table.note),
         table=table,
-        split=LAYOUT.table("letter_surprisal_split", split, **values) if split else None,
+        split=LAYOUT.table(
+            "letter_surprisal_split", split, intervals=intervals(BITS, CHANGED, AFTER), **values
+        )
+        if split
+        else None,
         orders=orders,
         **values,
     )
@@ -421,7 +452,7 @@ def _paired(row: HumanModelCost) -> dict[str, Any]:
         return (
             None
             if cost is None
-            else CostInterval(scale(cost.value), scale(cost.low), scale(cost.high), cost.items)
+            else replace(cost, value=scale(cost.value), low=scale(cost.low), high=scale(cost.high))
         )
 
     points = AXES[RIGHT][1]
@@ -429,7 +460,7 @@ def _paired(row: HumanModelCost) -> dict[str, Any]:
         "change": KIND_LOOKS[row.kind].label,
         "place": PLACE_WORDS[row.place].removesuffix(" letters"),
         "distance": row.distance,
-        "time": scaled(row.people[TIME], percent_added),
+        "time": scaled(row.people[TIME], as_percent),
         "lost": scaled(row.people.get(RIGHT), points),
         "bits": row.model.get(BITS),
         "model_lost": scaled(row.model.get(RIGHT), points),

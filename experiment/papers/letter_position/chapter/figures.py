@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, Normalize, to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
@@ -20,6 +21,7 @@ from analysis.figures.marks import INK, STEPS, IntervalMarks
 from analysis.figures.panels import Room, axes_at, paged
 from analysis.letters.letter_costs import BITS, RIGHT, TIME, CostInterval, HumanModelCost, HumanModelPair
 from analysis.readers import marked, spoken
+from analysis.results import as_percent
 
 WORDS = Path(__file__).with_name("figures.yaml")
 KIND_LOOKS = {
@@ -53,11 +55,12 @@ class CurvePoint:
     low: float
     high: float
     items: int
+    is_tested: bool = False  # whether it is reported in the Results
 
     @property
     def ends(self) -> tuple[float, float]:
         """Its interval, if it has one that means something."""
-        has_interval = np.isfinite(self.low) and self.items >= FEWEST_ITEMS
+        has_interval = not np.isnan(self.low) and self.items >= FEWEST_ITEMS
         return (self.low, self.high) if has_interval else (np.nan, np.nan)
 
 
@@ -232,7 +235,7 @@ def letter_map(
     costs = [point.cost for point in shown if np.isfinite(point.cost)]
     largest = max(map(abs, costs), default=0.0)
     decimals = 0 if largest >= 20 else 1 if largest >= 2 else 2
-    written = [apa.interval(*point.ends, decimals) for point in shown if np.isfinite(point.ends[0])]
+    written = [apa.interval(*point.ends, decimals) for point in shown if not np.isnan(point.ends[0])]
     needed = (
         max(map(len, written), default=0) * CHARACTER * max(len(panel.segments[0][1]) for panel in panels)
     )
@@ -266,7 +269,7 @@ def _map(axes: Axes, panel: CurvePanel, rows: Sequence[str], norm: Normalize, de
         if np.isnan(costs[down, across]):
             continue
         ink = marks.ink_on(SHADES(float(norm(point.cost))))
-        has_ends = bool(np.isfinite(point.ends[0]))
+        has_ends = not np.isnan(point.ends[0])
         style: dict[str, Any] = {"ha": "center", "va": "center", "color": ink}
         text = apa.number(point.cost, decimals)
         axes.text(across + 0.5, down + (0.36 if has_ends else 0.5), text, fontsize=9, **style)
@@ -298,11 +301,6 @@ AXES: dict[str, tuple[str, Callable[[float], float]]] = {
 }
 
 
-def percent_added(log_ratio: float) -> float:
-    """Return a log ratio of times as percent added."""
-    return 100.0 * float(np.expm1(log_ratio))
-
-
 def letter_beside_figures(
     name: str, pairs: Sequence[HumanModelPair], kinds: Mapping[str, str], title: str, note: str
 ) -> list[Drawing]:
@@ -325,7 +323,7 @@ def _beside(
 ) -> Drawing:
     people = all_pairs[0].people
     look = shown_of(kinds, {people, *(pair.model for pair in all_pairs)})
-    times = _limits(percent_added, [row.people[TIME] for pair in all_pairs for row in pair.apart])
+    times = _limits(as_percent, [row.people[TIME] for pair in all_pairs for row in pair.apart])
     room = Room(2.05, 0.72, 0.52, 2, between=0.34, right=0.12, above=0.48, gap=0.0, top=0.28)
     with styled():
         figure, panels = room.panels(2 * len(shown))
@@ -381,7 +379,7 @@ def _beside_panel(axes: Axes, pair: HumanModelPair, measure: str, look: MarkStyl
         marks.in_the_middle(axes, text, fontsize=8.5)
     for row in drawn:
         x = IntervalMarks(*map(AXES[measure][1], _ends(row.model[measure])))
-        y = IntervalMarks(*map(percent_added, _ends(row.people[TIME])))
+        y = IntervalMarks(*map(as_percent, _ends(row.people[TIME])))
         colour = _shade(look.colour, row.distance, distances)
         mark = MarkStyle(colour, MARKERS[row.place], is_hollow=row.kind != "transposition")
         marks.points(axes, mark, x, y, size=6.2, edge=1.2, bar=0.9)
@@ -389,7 +387,7 @@ def _beside_panel(axes: Axes, pair: HumanModelPair, measure: str, look: MarkStyl
 
 def _distances(pairs: Sequence[HumanModelPair]) -> list[str]:
     """Return the distances that are told apart, the shortest first."""
-    return sorted({row.distance for pair in pairs for row in pair.rows if row.distance}, key=float)
+    return sorted({row.distance for pair in pairs for row in pair.apart if row.distance}, key=float)
 
 
 def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
@@ -401,29 +399,26 @@ def _shade(colour: str, distance: str, distances: Sequence[str]) -> str:
 
 
 def _beside_handles(shown: Sequence[HumanModelPair]) -> list[Any]:
-    """Return which marker is which place, which filling which kind of change, and which shade which distance."""
-    rows = [row for pair in shown for row in pair.rows]
+    """Return which marker is which place and, where several are drawn, which filling which kind and which shade which distance."""
+    rows = [row for pair in shown for row in pair.apart if any(measure in row.model for measure in AXES)]
     distances = _distances(shown)
-    styles = []
+    handles: list[Any] = []
     for place, marker in MARKERS.items():
         if place_rows := [row for row in rows if row.place == place]:
             together = bool(distances) and not any(row.distance for row in place_rows)
-            styles.append(
-                MarkStyle(INK, marker, "", PLACE_WORDS[place] + (f" ({TOGETHER})" if together else ""))
-            )
-    styles += [
-        MarkStyle(INK, "p", "", mark.label, is_hollow=kind != "transposition")
-        for kind, mark in KIND_LOOKS.items()
-        if any(row.kind == kind for row in rows)
-    ]
-    styles += [
-        MarkStyle(_shade(INK, distance, distances), "p", "", f"distance {distance}") for distance in distances
-    ]
-    return [marks.handle(mark, ms=6, mew=1.1) for mark in styles]
+            label = PLACE_WORDS[place] + (f" ({TOGETHER})" if together else "")
+            handles.append(marks.handle(MarkStyle(INK, marker, "", label), ms=6, mew=1.1))
+    kinds = [kind for kind in KIND_LOOKS if any(row.kind == kind for row in rows)]
+    fillings = {KIND_LOOKS[kind].label: INK if kind == "transposition" else "white" for kind in kinds}
+    shades = {f"distance {distance}": _shade(INK, distance, distances) for distance in distances}
+    for swatches in (fillings, shades):
+        if len(swatches) > 1:
+            handles += [Patch(facecolor=face, edgecolor=INK, label=label) for label, face in swatches.items()]
+    return handles
 
 
 def _row(row: HumanModelCost) -> str:
-    values = [f"{apa.number(percent_added(row.people[TIME].value), 1)}% time"]
+    values = [f"{apa.number(as_percent(row.people[TIME].value), 1)}% time"]
     for measure, unit, decimals in ((BITS, "bits", 2), (RIGHT, "points", 1)):
         if measure in row.model:
             values.append(f"{apa.number(AXES[measure][1](row.model[measure].value), decimals)} {unit}")

@@ -23,7 +23,7 @@ from analysis.letters.letter_costs import (
 from analysis.multiple_comparisons import interval_levels, with_adjusted
 from analysis.plan import ALPHA
 from analysis.readers import PARTICIPANT_KINDS
-from analysis.results import Analysis, Coefficient, Contrast, estimated_of
+from analysis.results import Analysis, Coefficient, Contrast, as_percent, estimated_of
 from analysis.tables import Tables
 from experiment.papers.letter_position.chapter.figures import FEWEST_ITEMS, KIND_LOOKS, CurvePanel, CurvePoint
 from stimuli.errors import UserError
@@ -50,7 +50,7 @@ class LetterMeasure:
         """Return a value on the scale of :mod:`analysis.letters` as it is printed: points, percent, bits."""
         if self.name == "correct":
             return 100.0 * value
-        return 100.0 * float(np.expm1(value)) if self.people else value
+        return as_percent(value) if self.people else value
 
 
 _OWN_MEAN = "Time against\nown mean (%)"
@@ -328,6 +328,14 @@ def _tells(segment: Segment, n_items: int) -> bool:
 
 def _points(rows: pd.DataFrame) -> tuple[CurvePoint, ...]:
     return tuple(
-        CurvePoint(row["place"], row["change"], row["cost"], row["low"], row["high"], row["items_of_level"])
+        CurvePoint(
+            row["place"],
+            row["change"],
+            row["cost"],
+            row["low"],
+            row["high"],
+            row["items_of_level"],
+            row["is_tested"],
+        )
         for row in rows.to_dict("records")
     )
