@@ -30,6 +30,7 @@ from analysis.preprocessing.exclusions import (
     copies,
     left_out_by_plan,
     not_told_apart,
+    repeats,
     unseen,
 )
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
@@ -339,6 +340,9 @@ def _with_structure_columns(
     return pd.concat([unchanged, pd.DataFrame(added, index=rows.index)], axis=1).reset_index(drop=True)
 
 
+ROUNDING = 1e-6
+"""Range of a model's values, as a share of the largest, that is nothing but rounding in 32 bits."""
+
 _LEAD = "lead of the correct label"
 LEAD = Measure("lead", _LEAD.capitalize(), _LEAD, "gaussian", False, "nats", "lead", of="models")
 """Log-probability of the correct label minus that of its best rival: with two labels, the log odds of the correct one."""
@@ -346,8 +350,11 @@ LEAD = Measure("lead", _LEAD.capitalize(), _LEAD, "gaussian", False, "nats", "le
 _PLACE = ["session_id", "trial_index", "attempt"]
 
 
-def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
-    """Return the data of a model of surprisal, margins, tokens or latency: every trial with the quantity, valid or not."""
+def quantity_data(trials: pd.DataFrame, plan: Plan, factors: Iterable[str] = ()) -> ModelData:
+    """Return the data of a model of surprisal, margins, tokens or latency: every trial with the quantity, valid or not.
+
+    ``factors`` are those of the study, whose conditions are not repeats of one another.
+    """
     rows, remarks = analysed_as_planned(trials, plan)
     measure = plan.measure
     has_value = rows[measure.name].notna()
@@ -367,12 +374,30 @@ def quantity_data(trials: pd.DataFrame, plan: Plan) -> ModelData:
     rows = rows[has_value].copy()
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
     for group, values in rows.groupby("reader_group")[measure.response]:
-        if values.nunique() < 2:
+        if np.ptp(values) <= ROUNDING * values.abs().max():
             remarks.append(
                 f"The model does not include {spoken(str(group))}, with the same {measure.noun} in every trial."
             )
             rows = rows[rows["reader_group"] != group]
+    if measure.name != "latency_ms":
+        rows = _without_repeats(rows, measure, [*plan.factors, *factors], remarks)
     return in_model(rows, plan, remarks=remarks)
+
+
+def _without_repeats(
+    rows: pd.DataFrame, measure: Measure, factors: Iterable[str], remarks: list[str]
+) -> pd.DataFrame:
+    """Keep one of the values of an item in a condition that a model repeats but for numerical error, and note this."""
+    cells = ["item", *dict.fromkeys(name for name in factors if name in rows)]
+    for group, of_group in rows.groupby("reader_group", sort=False):
+        is_repeat = repeats(of_group[measure.response], of_group[cells])
+        if is_repeat.any():
+            remarks.append(
+                f"The analysis does not include {int(is_repeat.sum()):,} trials of {spoken(str(group))} whose {measure.noun} "
+                "repeats that of the same item in the same condition, apart from numerical error."
+            )
+            rows = rows.drop(index=of_group.index[is_repeat])
+    return rows
 
 
 def lead_data(tables: Tables, plan: Plan) -> ModelData:
@@ -388,6 +413,7 @@ def lead_data(tables: Tables, plan: Plan) -> ModelData:
             "Items have more than two labels: where the choice was wrong the correct label is taken to be second, the best that "
             "it can be."
         )
+    rows = _without_repeats(rows, LEAD, [*plan.factors, *tables.factors], remarks)
     return in_model(rows, plan, remarks=remarks)
 
 

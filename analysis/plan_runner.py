@@ -51,7 +51,7 @@ def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis
     if measure.scale == "points" or measure == RATING:
         return analyse_shares(plan, tables, companion=companion)
     if measure.name in OF_MODELS:
-        return analyse(plan, quantity_data(tables.trials, plan))
+        return analyse(plan, quantity_data(tables.trials, plan, tables.factors))
     return analyse_time(plan, tables)
 
 

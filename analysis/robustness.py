@@ -416,7 +416,7 @@ def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
     if plan.measure.scale == "points" or plan.measure == RATING:
         data = in_model(analysed_rows(plan, tables)[0], plan)
     elif plan.measure.of == "models":
-        data = quantity_data(tables.trials, plan)
+        data = quantity_data(tables.trials, plan, tables.factors)
     else:
         data = time_data(tables.trials, plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
     if not data.can_be_fitted:

@@ -14,6 +14,7 @@ from analysis.letters.changes import INTACT, MIXED
 from analysis.letters.letter_costs import bearable, changed_trials
 from analysis.mixed import Fit, fit
 from analysis.plan.measures import PLANNABLE
+from analysis.preprocessing.exclusions import repeats
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -86,6 +87,8 @@ def competing_predictors(
                 f"{group}: no {f'changed trial with a usable {noun}' if is_recorded else f'{noun} was recorded'}."
             )
             continue
+        if own["reader_kind"].iloc[0] not in PARTICIPANT_KINDS and measure != "correct":
+            own = own[~repeats(own["value"], own[["item", *tables.factors]])]
         own, told = bearable(own, most_rows)
         own = own.reset_index(drop=True)
         if few := _too_few(own, measure):

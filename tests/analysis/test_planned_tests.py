@@ -121,6 +121,32 @@ def test_a_named_family_is_corrected_over_all_its_analyses(handover: Make) -> No
         assert (one.p_adjusted < 0.05) == one.excludes_zero
 
 
+@pytest.mark.parametrize(("error", "counts"), [(0.0, 1), (1e-5, 1), (5e-3, 1), (1.0, 5)])
+def test_repeats_that_differ_by_numerical_error_are_one_value_of_surprisal(
+    handover: Make, error: float, counts: int
+) -> None:
+    """Prompt variants ask about the same text, of which a model computes the same surprisal in several passes."""
+    once = rows_with_quantities().query("reader == 'restorer'")
+    draw = np.random.default_rng(9)
+    passes = [
+        once.assign(
+            session_id=once["session_id"] + f"-{number}",
+            prompt_variant=float(number),
+            surprisal=once["surprisal"] + error * draw.normal(0, 1, len(once)),
+        )
+        for number in range(5)
+    ]
+    spec = {"measure": "surprisal", "between": ["restorer"]}
+    _, (expected,) = carried_from(handover, once, {"a": spec})
+    _, (found,) = carried_from(handover, pd.concat(passes, ignore_index=True), {"a": spec})
+    assert found.fit is not None and expected.fit is not None
+    assert found.fit.nobs == counts * expected.fit.nobs
+    if counts == 1:
+        for one, other in zip(found.contrasts, expected.contrasts, strict=True):
+            assert one.estimate == pytest.approx(other.estimate, abs=5 * error + 1e-6)
+            assert one.se == pytest.approx(other.se, rel=0.01)
+
+
 def test_surprisal_is_modelled_in_bits_and_recovers_what_was_put_in(handover: Make) -> None:
     _, (analysis,) = carried(handover, {"a": {"measure": "surprisal", "between": ["restorer", "second"]}})
     assert analysis.model is not None and analysis.model.family == "gaussian"
