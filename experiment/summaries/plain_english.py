@@ -43,7 +43,7 @@ from experiment.session_minutes import Duration, length_in_words, minutes_in_wor
 from experiment.study import Study
 from experiment.study.factors import operation_families
 from experiment.study.plans import study_plan
-from experiment.trials import CHOSEN, UNANSWERED
+from experiment.trials import CHOSEN, TYPED, UNANSWERED
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -166,7 +166,7 @@ def _of_model(described: Mapping[str, Any]) -> str:
         + "".join(f" {sentence}" for sentence in described["as_published"])
         + (f" {described['costs']}" if described["costs"] else "")
         + (f" {described['judged']}" if described["judged"] else "")
-        + f" Gives {described['gives']}.{described['reads']}"
+        + f" Gives {described['gives']}.{described['left_empty']}{described['reads']}"
         + "".join(
             f" {sentence}" for sentence in (*described.get("held_against", ()), *described.get("size", ()))
         )
@@ -294,6 +294,7 @@ def _model(
         "judging": None if judging is None else asdict(judging),
         "judged": "" if judging is None else judging.said(),
         "reads": _reads(settings, trials),
+        "left_empty": _left_empty(settings, trials),
         "remark": use_remark(settings["use"], study.folder, settings),
         "to_train": unfinished_training(model),
     }
@@ -336,6 +337,16 @@ def _reads(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> 
         " Only a server that reports log-probabilities of prompts gives the surprisal of texts that are read; with any other, "
         f"the regions table has no rows of this model.{more}"
     )
+
+
+def _left_empty(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> str:
+    """Describe which trials a baseline cannot answer: it draws or repeats labels, and what is typed has none."""
+    typed = sum(trial["trial_type"] in TYPED and not trial["is_practice"] for trial in trials)
+    when = {"random": "", "always_a": "", "oracle_with_lapses": " in its lapses"}
+    kind, _, name = settings["use"].partition(":")
+    if kind != "baseline" or name not in when or not typed:
+        return ""
+    return f" It leaves typed answers empty{when[name]} ({typed} trials a session), because they have no labels to guess among."
 
 
 @dataclass(frozen=True)
