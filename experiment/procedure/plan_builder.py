@@ -36,6 +36,8 @@ CHECKS = "attention checks"
 CHECK_FIELD = "text"
 CHECK_WORDS = 4
 """Number of words that checks can ask for."""
+CHECK_NUMBERS = (12, 98)
+"""Least and greatest number that a check asks for in a block whose answers are numbers."""
 
 
 def accepted(item: Item) -> list[str]:
@@ -254,7 +256,8 @@ class PlanBuilder:
         block: str,
         settings: Mapping[str, Any],
     ) -> PlannedTrial:
-        made = check_step(step, item, labels, line_length=settings.get("line_length", LINE_LENGTH))
+        length, language = settings.get("line_length", LINE_LENGTH), self.study.language
+        made = check_step(step, item, labels, line_length=length, language=language)
         unlike = {"item_id": f"{block} {item.item_id}", "answer": wanted, "accepted": [wanted]}
         return self._row(item, block, settings, [made], exemplars=[], order=[]) | unlike
 
@@ -404,14 +407,17 @@ def make_checks(
     number: int, step: Mapping[str, Any], labels: Sequence[str], study: Study, draw: Random
 ) -> list[tuple[Item, str]]:
     """Return checks for a block, each with its requested answer."""
-    (kind,) = step
+    ((kind, settings),) = step.items()
     if not number:
         return []
     texts = study.pack.texts
     words = [texts[f"check_word_{place}"] for place in range(1, CHECK_WORDS + 1)]
     made = []
     for place in range(1, number + 1):
-        if kind in TYPED:
+        if settings.get("read_as") == "number":
+            word = str(draw.randint(*CHECK_NUMBERS))
+            text = texts["check_choose"].format(label=word)
+        elif kind in TYPED:
             word = str(draw.choice(words))
             text = texts["check_typed"].format(word=word)
         else:
@@ -441,17 +447,23 @@ def make_checks(
 
 
 def check_step(
-    step: Mapping[str, Any], item: Item, labels: Sequence[str], *, line_length: int = LINE_LENGTH
+    step: Mapping[str, Any],
+    item: Item,
+    labels: Sequence[str],
+    *,
+    line_length: int = LINE_LENGTH,
+    language: str = "en",
 ) -> dict[str, Any]:
     """Return the one step of a check: the block's answering step with the check's own text and no time limit."""
     (kind, settings), *_ = step.items()
-    check_settings = (
-        {"show": CHECK_FIELD, "keys": settings["keys"], "answer_by": "text"}
-        if kind in CHOSEN
-        else {"show": CHECK_FIELD}
-    )
+    check_settings: dict[str, Any] = {"show": CHECK_FIELD}
+    if kind in CHOSEN:
+        check_settings |= {"keys": settings["keys"], "answer_by": "text"}
+    elif settings.get("read_as") == "number":
+        check_settings["read_as"] = "number"
     names = SessionLabels({label: label for label in labels})
-    return make_step(kind, check_settings, item, range(len(labels)), names, line_length=line_length)
+    order = range(len(labels))
+    return make_step(kind, check_settings, item, order, names, line_length=line_length, language=language)
 
 
 def check_places(number: int, trials: int, draw: Random) -> list[int]:

@@ -12,11 +12,13 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from decimal import Decimal
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import aiohttp
 
+from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
 from experiment.store import Store, queries
@@ -357,13 +359,30 @@ class SimulatedReader:
         if step["step"] in UNANSWERED:
             return None
         if step["step"] in TYPED:
-            answer = trial["answer"] if trial["answer"] is not None else "no idea"
-            return str(answer) if right and lapse is None else str(step["text"] or step["ask"] or "?")
+            is_known, is_free = trial["answer"] is not None, step.get("read_as", "text") in ("text", "code")
+            if right and lapse is None and (is_known or is_free):
+                return str(trial["answer"]) if is_known else "no idea"
+            return _wrong_answer(step, trial, below if lapse is None else lapse.randrange)
         if lapse is not None:
             return str(lapse.choice(step["labels"]))
         chosen = [label for label, stands in zip(step["labels"], step["responses"], strict=True)
                   if (stands == trial["answer"]) == right]  # fmt: skip
         return str(chosen[below(len(chosen))])
+
+
+def _wrong_answer(step: Mapping[str, Any], trial: Mapping[str, Any], below: Callable[[int], int]) -> str:
+    """Return an incorrect answer of the kind that is asked for: a number, an option, or else the text as shown."""
+    if step.get("read_as") == "number":
+        value = number_of(str(trial["answer"]), step["decimal"]) or Decimal(0)
+        while True:
+            value += 1 + below(9)
+            number = f"{value:f}".replace(".", step["decimal"])
+            if not is_accepted(number, trial["accepted"], "number", decimal=step["decimal"]):
+                return number
+    if step.get("read_as") == "option":
+        others = [option for option in step["options"] if option != trial["answer"]]
+        return str((others or step["options"])[below(len(others) or len(step["options"]))])
+    return str(step["text"] or step["ask"] or "?")
 
 
 def position_of(change: ChangeRecord) -> str:

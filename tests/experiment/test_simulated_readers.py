@@ -22,6 +22,7 @@ from experiment.simulated import GroundTruth, Lapses, SimulatedReader, TrueEffec
 from experiment.simulated.truth import Typing
 from experiment.store import open_store, queries
 from experiment.study import Study
+from experiment.summaries.plain_english import tell
 from stimuli.errors import UserError
 
 PLAIN = GroundTruth(TrueEffects(50.0, {}, 0, 0), TrueEffects(6.0, {}, 0, 0))
@@ -236,3 +237,93 @@ def test_readers_who_type_leave_a_log_of_keys_and_their_time_is_thinking_then_ty
         assert told["rt"] == pytest.approx(keys[-1][0])
         assert told["typing_ms"] == pytest.approx(keys[-1][0] - keys[0][0])
         assert [moment for moment, _ in keys] == sorted(moment for moment, _ in keys)
+
+
+TYPED = """\
+wrods: 1
+study: typed
+title: Typed
+seed: 5
+language: {language}
+materials: {{sentences: items.csv, scramble: {{words: {{min_letters: 6}}}}}}
+design: {{factors: {{position: {{intact: none, internal: {{transpose: internal}}}}}}}}
+procedure:
+  - block:
+      attention_checks: 2
+      trial:
+        - answer: {{show: sentence, ask: How many?, read_as: {read_as}}}
+"""
+
+
+@pytest.fixture
+def typed_study(tmp_path: Path) -> Callable[..., Study]:
+    def make(read_as: str, language: str = "en", answer: str = "2") -> Study:
+        rows = [f's{i},Some children of family {"ABCDEFGH"[i]} are at home.,"{answer}"' for i in range(2, 8)]
+        (tmp_path / "items.csv").write_text("item,sentence,answer\n" + "\n".join(rows), "utf-8")
+        text = TYPED.format(read_as=read_as, language=language)
+        (tmp_path / "study.yaml").write_text(text, "utf-8")
+        study = load_study(tmp_path)
+        build_study(study)
+        return load_study(tmp_path)
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("read_as", "language", "answer"),
+    [("number", "en", "2"), ("number", "de", "2,5"), ("text", "en", "2")],
+)
+@pytest.mark.parametrize("lapses", [False, True])
+def test_wrong_typed_answers_are_incorrect_and_not_missing(
+    typed_study: Callable[..., Study], read_as: str, language: str, answer: str, lapses: bool
+) -> None:
+    study = typed_study(read_as, language, answer)
+    truth = (
+        replace(PLAIN, lapses=Lapses(rate=1))
+        if lapses
+        else replace(PLAIN, accuracy=TrueEffects(-50.0, {}, 0, 0))
+    )
+    for trial, payload in zip(trials(study), payloads(study, truth), strict=True):
+        score = score_trial(trial, payload["response_raw"])
+        assert score.response_status == "valid"
+        assert score.correct is (trial["is_attention_check"] and not lapses)
+
+
+def test_a_wrong_option_is_another_option(typed_study: Callable[..., Study]) -> None:
+    study = typed_study("text")
+    reader = SimulatedReader("S001", study, replace(PLAIN, accuracy=TrueEffects(-50.0, {}, 0, 0)))
+    options = {"read_as": "option", "options": ["3", "2", "7"]}
+    tests = [trial for trial in trials(study) if not trial["is_attention_check"]]
+    for trial in (trial | {"steps": [trial["steps"][0] | options]} for trial in tests):
+        score = score_trial(trial, reader.answer(trial)["response_raw"])
+        assert (score.response_status, score.correct) == ("valid", False)
+
+
+def test_a_check_among_answers_that_are_numbers_asks_for_a_number_and_reads_it_as_one(
+    typed_study: Callable[..., Study],
+) -> None:
+    checks = [trial for trial in trials(typed_study("number")) if trial["is_attention_check"]]
+    assert len(checks) == 2
+    for check in checks:
+        wanted = check["answer"]
+        assert wanted in check["steps"][-1]["text"]
+        for reply in (wanted, f"The answer is {wanted}.", f"{wanted}.0"):
+            assert score_trial(check, reply).correct is True
+        assert score_trial(check, str(int(wanted) + 1)).correct is False
+        assert score_trial(check, "none").response_status == "unparsed"
+
+
+def test_a_check_reports_which_baselines_leave_typed_answers_empty(
+    typed_study: Callable[..., Study], reading: Callable[..., Study]
+) -> None:
+    names = ("random", "always_a", "oracle", "oracle_with_lapses")
+    for make, empty in (
+        (lambda: typed_study("number"), {"random", "always_a", "oracle_with_lapses"}),
+        (reading, set()),
+    ):
+        study = make()
+        path = study.folder / "study.yaml"
+        who = ", ".join(f"{name}: {{use: 'baseline:{name}'}}" for name in names)
+        path.write_text(f"{path.read_text('utf-8')}\nmodels: {{who: {{{who}}}}}\n", "utf-8")
+        models = tell(load_study(study.folder), study.items).numbers["models"]
+        assert {name for name in names if models[name]["left_empty"]} == empty
