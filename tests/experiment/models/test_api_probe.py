@@ -34,8 +34,7 @@ def test_a_plain_server_is_found_to_give_answers_and_little_else(server):
     assert (found.top_logprobs, found.prompt_logprobs, found.structure) == (0, False, "none")
     assert found.seed and found.temperature and found.system_role
     assert found.resolved_model == server.model
-    said = " ".join(found.sentences())
-    assert "choices are read from its text" in said and "no surprisal" in said
+    assert len(found.gaps(["label_logprobs", "surprisal", "choices"])) == 2
 
 
 def test_a_rich_server_is_found_to_be_rich(server):
@@ -55,9 +54,9 @@ def test_a_model_that_opens_its_answers_with_other_words_is_told_of(server):
     server.logprobs = lambda body: {"The": math.log(0.99), "A": math.log(0.004), "b": math.log(0.002)}
     found = capabilities(api_settings(server))
     assert found.top_logprobs == 20
-    assert any("one of them with a probability of 0.006" in one for one in found.sentences()), found.remarks
+    assert any("0.006" in one for one in found.sentences()), found.remarks
     server.logprobs = lambda body: {" a": math.log(0.6), "The": math.log(0.3)}
-    assert not any("opens answers" in one for one in capabilities(api_settings(server)).sentences())
+    assert not capabilities(api_settings(server)).remarks
 
 
 def test_a_server_whose_prompt_probabilities_depend_on_what_came_before_is_warned_of(server):
@@ -99,7 +98,8 @@ def test_a_server_that_takes_logprobs_and_sends_none_is_not_asked_for_them(serve
     engine = api_engine(server)
     list(engine.answer(choices(3)))
     assert not any("logprobs" in body for body in server.requests)
-    assert "It takes a request for log-probabilities and sends none." in engine.probe().remarks
+    (remark,) = engine.probe().remarks
+    assert "log-probabilities" in remark
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_prompt_probabilities_that_are_not_those_of_answers_are_not_used(server)
     server.logprobs = lambda body: {" A": math.log(0.9), " B": math.log(0.1)}
     server.prompt = word_logprob
     found = capabilities(api_settings(server, api="completions"))
-    assert found.prompt_logprobs and not any("could not be compared" in one for one in found.remarks)
+    assert found.prompt_logprobs and not found.remarks
     server.agrees = False
     found = capabilities(api_settings(server, api="completions"))
-    assert not found.prompt_logprobs and any("they are wrong, and not used" in one for one in found.remarks)
+    assert not found.prompt_logprobs and any(" nats" in one for one in found.remarks)
 
 
 def test_what_switches_off_a_servers_own_sampling_is_sent_until_it_is_refused(server):
@@ -148,7 +148,7 @@ def test_a_server_that_fails_without_a_word_is_asked_for_less(server):
     engine = api_engine(server)
     found = engine.probe()
     assert (found.seed, found.top_logprobs, found.unfiltered[0]) == (False, 20, "top_k")
-    assert any("It fails if a seed is requested" in one for one in found.remarks)
+    assert any("seed" in one for one in found.remarks)
     assert {reply.status for reply in engine.answer(choices(5, temperature=1.0))} == {"answered"}
     server.breaks_on |= {"top_logprobs", "min_p"}
     found = api_engine(server).probe()
@@ -159,7 +159,7 @@ def test_a_server_that_fails_without_a_word_is_asked_for_less(server):
 def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(server):
     server.breaks_on.add("temperature")
     found = capabilities(api_settings(server, temperature=0.7))
-    assert found.temperature and any("did not answer the probe" in one for one in found.remarks)
+    assert found.temperature and any("500" in one for one in found.remarks)
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_the_probe_is_made_once_in_a_run_and_recorded(server):
 def test_a_wrong_key_or_no_server_stops_before_anything_is_asked(server, monkeypatch):
     with ScriptedOpenAI() as gone:
         settings = api_settings(gone)
-    with pytest.raises(RunStopped, match=r"no server answers at http://127"):
+    with pytest.raises(RunStopped, match=gone.url):
         api_engine(gone).probe()
     assert settings.name == "scripted"
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

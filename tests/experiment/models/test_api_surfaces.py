@@ -63,7 +63,7 @@ def test_reasoning_effort_gives_room_for_thoughts_and_is_never_dropped(server):
     assert server.requests[0]["reasoning_effort"] == "high"
     assert server.requests[0]["max_tokens"] == 8 + 500
     server.refuses.add("reasoning_effort")
-    with pytest.raises(RunStopped, match="refuses reasoning_effort high"):
+    with pytest.raises(RunStopped, match="reasoning_effort"):
         list(api_engine(server, reasoning_effort="high").answer([choice(1)]))
 
 
@@ -182,7 +182,7 @@ def test_azure_addresses_name_deployment_and_version(server, monkeypatch):
 
 def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch):
     monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key")
-    with pytest.raises(UserError, match="none of Azure's own addresses"):
+    with pytest.raises(UserError, match=r"api_version(.|\n)*key_env"):
         api_engine(server, api_version="2024-10-21")
     for url in ("https://lab.openai.azure.com", "https://lab.openai.azure.com/openai/v1"):
         assert find_key({"base_url": url}, is_openai=False) == "azure-key"
@@ -191,5 +191,5 @@ def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch):
 
 @pytest.mark.parametrize("url", ["http://api.openai.com/v1", "http://lab.openai.azure.com/openai/v1"])
 def test_a_key_is_never_sent_in_the_open(url):
-    with pytest.raises(UserError, match="in the open"):
+    with pytest.raises(UserError, match=url):
         server_of({"base_url": url})

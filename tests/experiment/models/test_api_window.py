@@ -103,24 +103,24 @@ def test_a_network_that_comes_back_costs_no_request():
 
 def test_a_redirect_is_not_followed_with_the_key(server):
     server.elsewhere = "https://models.example.org/v1/chat/completions"
-    with pytest.raises(RunStopped, match="elsewhere") as stopped:
+    with pytest.raises(RunStopped, match=r"https://models\.example\.org/v1 ") as stopped:
         list(api_engine(server).answer(choices(3)))
-    assert "base_url" in str(stopped.value) and "https://models.example.org/v1 " in str(stopped.value)
+    assert "base_url" in str(stopped.value)
     assert len(server.requests) <= 3
 
 
 @pytest.mark.parametrize(
     ("location", "named"),
     [
-        ("https://models.example.org/v1/chat/completions", "Give https://models.example.org/v1 as base_url"),
-        ("/openai/v1/chat/completions", "/openai/v1 as base_url"),
-        ("https://login.example.org/?next=1", "Give https://login.example.org/?next=1 as base_url"),
-        ("", "it does not say where"),
+        ("https://models.example.org/v1/chat/completions", "https://models.example.org/v1 "),
+        ("/openai/v1/chat/completions", "/openai/v1 "),
+        ("https://login.example.org/?next=1", "https://login.example.org/?next=1 "),
+        ("", "base_url"),
     ],
 )
 def test_a_probe_ends_at_the_first_redirect_and_names_where_it_leads(server, location, named):
     server.elsewhere = location
-    with pytest.raises(RunStopped, match="sends requests elsewhere") as stopped:
+    with pytest.raises(RunStopped, match=r"30[278]") as stopped:
         list(api_engine(server, probe=True).answer(choices(50)))
     assert named in str(stopped.value)
     assert (len(server.probes), len(server.requests)) == (1, 0)

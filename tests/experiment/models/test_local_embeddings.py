@@ -142,11 +142,10 @@ def test_a_model_inside_an_installed_package_is_found_without_importing_it(encod
     monkeypatch.syspath_prepend(str(tmp_path))
     found = Embedder(ModelSettings("package:vectors-of-texts", {"device": "cpu"})).embed(TEXTS)
     np.testing.assert_allclose(found, Embedder(ModelSettings(f"hf:{encoder}")).embed(TEXTS), atol=1e-6)
-    with pytest.raises(UserError, match="the package no-vectors holds no model"):
+    with pytest.raises(UserError, match=r"no-vectors(.|\n)*hf:FOLDER"):
         packaged_model("no-vectors")
-    with pytest.raises(UserError, match="pip install never-heard-of") as fault:
+    with pytest.raises(UserError, match="pip install never-heard-of"):
         packaged_model("never-heard-of")
-    assert "is not installed" in str(fault.value)
 
 
 def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch):
@@ -219,12 +218,12 @@ def test_a_server_is_asked_in_batches_for_each_text_once(server):
 
 
 def test_a_kind_that_embeds_nothing_is_refused():
-    with pytest.raises(UserError, match="Known: hf, openai, package"):
+    with pytest.raises(UserError, match="hf, openai, package"):
         Embedder(ModelSettings("baseline:random"))
 
 
 def test_a_server_that_leaves_out_a_text_is_told(server):
     url, _, answer = server
     answer.short = True
-    with pytest.raises(UserError, match="gave 1 vectors for 2 texts"):
+    with pytest.raises(UserError, match=r"\b1 vectors.*\b2 texts"):
         Embedder(ModelSettings("openai:small", {"base_url": url})).embed(["a", "b"])

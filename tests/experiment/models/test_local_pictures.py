@@ -79,7 +79,7 @@ def test_timed_trials_run_alone_and_have_times(folder):
 def test_a_request_that_is_too_long_gets_an_error_and_the_others_go_on(folder):
     long = Request("long", (Message("user", "many words " * 4000),), ("A", "B"), 6, 0.0, 1)
     found = answers(engine(folder), [long, look(0, "noon")])
-    assert found["long"].status == "error" and "reads at most 4096" in found["long"].error
+    assert found["long"].status == "error" and "4096" in found["long"].error
     assert found["k0"].status == "answered"
 
 
@@ -108,16 +108,16 @@ def test_the_check_at_the_start_pads_short_prompts_in_a_batch_of_longer_ones(fol
     monkeypatch.setattr(VisionBackend, "_score", faulty)
     found = answers(opened, [look(number, "noon", examples=1 + number // 4) for number in range(6)])
     assert {reply.path for reply in found.values()} == {"plain+pictures"}
-    assert "differs from plain passes by 1 nats" in opened.describe()["parity"]["refused"]["batched"]
+    assert "1 nats" in opened.describe()["parity"]["refused"]["batched"]
 
 
 def test_a_model_of_texts_alone_is_refused(chat_model):
-    with pytest.raises(UserError, match="takes no pictures"):
+    with pytest.raises(UserError, match="presentation: text"):
         engine(chat_model)
 
 
 def test_a_processor_without_places_for_pictures_is_refused(tmp_path):
     folder = tiny_llava(tmp_path)
     (folder / "chat_template.jinja").unlink()
-    with pytest.raises(UserError, match="no chat template"):
+    with pytest.raises(UserError, match="chat template"):
         engine(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -97,11 +98,11 @@ def test_damaged_layers_are_told_and_not_written_to(tmp_path):
         writer.add("k0", [state(0)])
     with layer_path(tmp_path, 1).open("r+b") as file:
         file.truncate(130)
-    with pytest.raises(UserError, match=r"layer_01.npy is shorter than index.parquet says"):
+    with pytest.raises(UserError, match=r"layer_01\.npy.*index\.parquet"):
         StateWriter(tmp_path)
     for layer in range(3):
         layer_path(tmp_path, layer).unlink()
-    with pytest.raises(UserError, match="layers are missing"):
+    with pytest.raises(UserError, match=re.escape(str(tmp_path))):
         StateWriter(tmp_path)
 
 
@@ -110,11 +111,11 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkey
     with StateWriter(tmp_path / "small", expected=200) as writer:
         writer.add("k0", [state(0)])
     with (
-        pytest.raises(UserError, match=r"300 rows need 0\.0 MB, and 0\.0 MB are free") as error,
+        pytest.raises(UserError, match=r"\b300\b.*\b0\.0 MB.*\b0\.0 MB") as error,
         StateWriter(tmp_path / "large", expected=300) as writer,
     ):
         writer.add("k0", [state(0)])
-    assert "keep fewer positions" in (error.value.mend or "")
+    assert "models: states" in (error.value.mend or "")
     assert not list((tmp_path / "large").iterdir())
 
 
@@ -130,7 +131,7 @@ def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path, monkeypatch):
                 "experiment.models.states.write_index",
                 lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")),
             )
-            with pytest.raises(UserError, match="the disk is full: hidden states of 1 more rows"):
+            with pytest.raises(UserError, match=r" 1 .*" + re.escape(str(tmp_path))):
                 writer.flush()
         assert read_index(tmp_path) == [("k0", 0, "last")]
     assert read_index(tmp_path) == [("k0", 0, "last"), ("k1", 1, "last")], "with room again nothing is lost"
@@ -139,5 +140,5 @@ def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path, monkeypatch):
 def test_states_of_another_shape_are_refused(tmp_path):
     with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
-        with pytest.raises(UserError, match="3 layers by 8, and this model gives 3 by 9"):
+        with pytest.raises(UserError, match=r"\b3\b.*\b8\b.*\b3\b.*\b9\b"):
             writer.add("k1", [state(1, width=9)])

@@ -25,10 +25,10 @@ def test_a_listed_model_and_its_dated_snapshot_have_one_price_with_its_date():
 
 
 def test_a_model_without_a_price_is_refused_until_one_is_given():
-    with pytest.raises(UserError, match="no price is known for openai:gpt-unheard-of") as error:
+    with pytest.raises(UserError, match="openai:gpt-unheard-of") as error:
         price_of(settings("gpt-unheard-of"))
     assert "price: {input" in str(error.value.mend)
-    with pytest.raises(UserError, match=r"at https://api\.example\.org/v1"):
+    with pytest.raises(UserError, match=r"https://api\.example\.org/v1"):
         price_of(settings("gpt-4.1-mini", base_url="https://api.example.org/v1"))
     assert price_of(settings("gpt-unheard-of", price={"input": 1, "output": 2})).cached_input == 1
     assert price_of(settings("gpt-unheard-of", price="free")).is_free
@@ -47,7 +47,7 @@ def test_a_server_of_ones_own_costs_nothing(url):
     "price", [{"input": 1}, {"input": -1, "output": 2}, {"input": 1, "output": "2"}, {"input": 1, "output": 2, "out": 3}, "cheap", 3]
 )  # fmt: skip
 def test_a_price_that_is_none_is_refused(price):
-    with pytest.raises(UserError, match="the study's price of m"):
+    with pytest.raises(UserError, match=r"price.*\bm\b"):
         price_of(settings("m", price=price))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from experiment.languages import wording
 from experiment.models import ModelSettings, Reply
 from experiment.models.engine import Engine, RegionScore, Request
 from experiment.models.engines import BaselineEngine
@@ -105,10 +107,11 @@ def test_an_independent_trial_stands_behind_the_instructions_and_nothing_else(ma
 def test_shown_practice_stands_solved_with_feedback_before_each_trial(make_study):
     (session, _) = sessions(make_study(with_models("practice: shown")))
     ((_, text),) = contents(session.begin({})[0])
-    assert (
-        "Practice:\n\nScrambled word: etacher\nWhich word is it?\n\nAnswer: teacher\nCorrect.\n\nPractice is over."
-        in text
+    words = wording("en")
+    solved = (
+        rf"{words['practice'][0]}\n\n.*: etacher\n.*\n\nAnswer: teacher\n.+\n\n{words['practice_over'][0]}"
     )
+    assert re.search(solved, text)
     assert not any(trial["is_practice"] for trial in session.trials)
 
 
@@ -187,7 +190,7 @@ def test_a_thought_is_asked_for_and_its_answer_read(make_study):
         next(one for one in trial["steps"][-1]["labels"] if one != trial["answer"]),
     )
     assert request.labels is None and request.max_tokens == 1024
-    assert "Think step by step." in request.messages[0].content
+    assert wording("en")["think_choose"][0].partition(". ")[0] in request.messages[0].content
     said = f"It could be {wrong}, or {right}.\nThe vowels fit {wrong} badly.\n**Answer: {right}**"
     assert session.verdict(reply(request, said)).correct is True
     assert (
@@ -279,7 +282,7 @@ def test_a_teacher_forced_model_scores_each_human_answer_behind_the_ones_before(
 
 
 def test_sessions_of_people_are_needed_before_models_can_follow_them(make_study):
-    with pytest.raises(UserError, match="no person has finished one yet"):
+    with pytest.raises(UserError, match=r"models\.yoke"):
         sessions(make_study(with_models("yoke: human")), people=[])
 
 
@@ -287,17 +290,17 @@ def test_human_answers_leave_the_machine_only_where_study_and_consent_say_so(mak
     forced = with_models("context: teacher_forced", who='m: {use: "openai:m"}')
     allowed = ("seed: 7\n", "seed: 7\nparticipants: {privacy: {send_answers_to_apis: true}}\n")
     study = make_study(forced)
-    with pytest.raises(UserError, match="does not allow that"):
+    with pytest.raises(UserError, match="send_answers_to_apis"):
         sessions(study, use="openai:m", people=[person(study)])
     assert sessions(study, use="openai:m", people=[person(study)], base_url="http://127.0.0.1:8000/v1")
     study = make_study(forced, allowed)
-    with pytest.raises(UserError, match=r"the consent text .* does not mention this"):
+    with pytest.raises(UserError, match=r"\(version \w+\)"):
         sessions(study, use="openai:m", people=[person(study)])
     (study.folder / "consent.md").write_text("Your answers are given to language models.", "utf-8")
     agreed = person(make_again(study))
     assert sessions(make_again(study), use="openai:m", people=[agreed])
     (study.folder / "consent.md").write_text("Your answers are given to two language models.", "utf-8")
-    with pytest.raises(UserError, match="not to the one that the study has now"):
+    with pytest.raises(UserError, match=agreed.session_id):
         sessions(make_again(study), use="openai:m", people=[agreed])
 
 
@@ -423,7 +426,7 @@ def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study):
     assert trial["shown"]["word"] in first.messages[0].content
     (answer,) = session.follow(reply(first, "Restored text: “thing”"))
     assert answer.work_key == first.work_key.partition(":")[0] and answer.purpose == "answer"
-    assert "\n\nthing\n\nWhich word was it?" in answer.messages[0].content
+    assert "\n\nthing\n\n" in answer.messages[0].content
     again = sessions(study, strategy="unscramble_first")[1]
     begun = again.begin({}, {first.work_key: "thing"})
     assert [one.purpose for one in begun] == ["answer", *["unscramble"] * 3]
@@ -450,7 +453,7 @@ def test_fields_that_are_read_together_keep_their_intact_words_and_are_restored_
     again = sessions(study, strategy="unscramble_first")[0]
     first = next(one for one in again.begin({}) if again.trial_of(one.work_key) == trial)
     (answer,) = again.follow(reply(first, "thing"))
-    assert "thing\n\nstays as is\n\nWhich word was it?" in answer.messages[0].content
+    assert "thing\n\nstays as is\n\n" in answer.messages[0].content
 
 
 @pytest.mark.parametrize(

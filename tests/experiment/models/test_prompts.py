@@ -147,8 +147,9 @@ def test_h_tests_thoughts_and_their_judge_are_asked_as_in_the_paper():
 
 def test_what_no_paper_asked_has_no_prompt():
     assert name_of(PromptedTask("translate", ("sentence",), has_options=False, has_exemplars=False)) is None
-    with pytest.raises(ValueError, match="no paper's prompt"):
-        paper_prompt(trial("summarise", {"sentence": "x"}))
+    one = trial("summarise", {"sentence": "x"})
+    with pytest.raises(ValueError, match=one["item_id"]):
+        paper_prompt(one)
 
 
 PAPERS = """\
@@ -205,9 +206,8 @@ def test_a_typed_step_without_a_setting_for_several_lines_is_answered_in_one():
 def test_a_typed_step_that_no_prompt_says_how_to_answer_is_named_with_the_remedy(monkeypatch):
     monkeypatch.setattr("experiment.models.prompts.prompter.TYPED", ("recover", "undeclared"))
     one = trial("any", {"sentence": "The dog barks."}, "undeclared")
-    with pytest.raises(UserError, match=r"no prompt .undeclared. .* typed trial type needs one") as caught:
+    with pytest.raises(UserError, match=r"'undeclared'(.|\n)*wording\.json"):
         Prompter({"language": "en", "prompt_variant": 1}).turn(one)
-    assert "wording.json" in str(caught.value)
 
 
 def test_the_rule_is_asked_for_behind_the_examples_and_no_item_is_announced():
@@ -219,4 +219,4 @@ def test_the_rule_is_asked_for_behind_the_examples_and_no_item_is_announced():
         prompter = Prompter({"language": "en", "prompt_variant": 1}, strategy=strategy)
         text = prompter.turn(trial).text
         assert text.startswith("Examples:\n\nan Oak\nAnswer: A\n\nan oak\nAnswer: B\n\nWhat tells A from B?")
-        assert "Now the one to answer" not in text
+        assert wording("en")["item"] not in text

@@ -229,9 +229,9 @@ def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store):
         "added": 8,
     }
     assert invoke("score", study.folder, "--model", "m").exit_code == 0
-    with pytest.raises(UserError, match="Did you mean 'published'"):
+    with pytest.raises(UserError, match="'published'"):
         score_again(study, store, parser="publishd")
-    with pytest.raises(UserError, match="reader 'n' is not known"):
+    with pytest.raises(UserError, match="'n'"):
         score_again(study, store, reader="n")
 
 

@@ -115,7 +115,7 @@ def test_two_runs_of_a_model_at_once_ask_nothing_twice(study, server):
     assert second.exit_code == 1, second.output
     guesser, refused = json.loads(second.stdout)["models"]
     assert guesser["answered"] == TRIALS
-    assert "another run of gpt is under way" in refused["error"]
+    assert "gpt" in refused["error"]
     assert first.wait(timeout=100) == 0
     assert len(server.requests) == TRIALS
     assert len(stored(study)) == 2 * TRIALS
@@ -203,9 +203,7 @@ def test_a_wider_study_asks_only_for_what_is_new(study, server):
 def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study, server):
     run_here(study, server)
     server.requests.clear()
-    with pytest.raises(
-        UserError, match=r"4 stored sessions with 96 trials(.|\n)*temperature: null → 0\.7"
-    ) as told:
+    with pytest.raises(UserError, match=r"\b4 .*\b96 (.|\n)*temperature: null → 0\.7") as told:
         run_here(study, server, temperature=0.7)
     assert "set_aside" in str(told.value) and server.requests == []
     warm = run_here(study, server, "keep_both", temperature=0.7)

@@ -130,8 +130,8 @@ def test_a_batch_that_was_never_made_holds_no_money(study, server):
     with_models(study, remote("one", server, PRICE), budget="40 USD")
     server.batches.refuses_next = True
     assert invoke("run", study, "--batch").exit_code == 1
-    said = invoke("status", study).output
-    assert "its provider has not been queried yet" in said
+    (batch,) = json.loads(invoke("status", study, "--json").output)["batches"]
+    assert not batch["seen_at"] and not batch["is_collected"]
     assert invoke("run", study, "--batch").exit_code == 0
     out = money(study).set_aside
     server.batches.end()

@@ -48,7 +48,7 @@ def test_a_change_that_is_taken_back_changes_the_sessions_places_in_one_step(nam
     edit(named, "temperature: 0.7,", "temperature: 0,")
     told = run_ok(named)
     assert counted(named) == {(0.0, None): TRIALS, (0.7, aside): TRIALS}
-    assert "4 sessions made before the change that was taken back count again" in told
+    assert "4 sessions" in told
     assert len(stored(named)) == 2 * TRIALS
     run_ok(named)
     assert counted(named) == {(0.0, None): TRIALS, (0.7, aside): TRIALS}
@@ -61,14 +61,14 @@ def test_a_run_that_is_refused_changes_no_session(named):
     before = counted(named)
     edit(named, "temperature: 0.7,", "temperature: 0.5,")
     refused = invoke("run", named)
-    assert refused.exit_code == 1 and "has changed" in refused.output
+    assert refused.exit_code == 1 and "→ 0.5" in refused.output
     assert counted(named) == before
 
 
 @pytest.mark.parametrize(
     ("command", "file", "old", "new", "said"),
     [
-        ("simulate", "sentences.csv", "Sunday", "Monday", "sentences.csv was edited"),
+        ("simulate", "sentences.csv", "Sunday", "Monday", "sentences.csv"),
         ("run", "study.yaml", "min_letters: 5", "min_letters: 6", "materials.scramble.min_letters: 5 → 6"),
     ],
 )
@@ -80,14 +80,13 @@ def test_items_of_another_design_are_refused_before_anything_is_stored(
     (named / file).write_text(text.replace(old, new, 1), "utf-8")
     refused = invoke(command, named)
     assert refused.exit_code == 1, refused.output
-    assert "the items were built from another design" in refused.output and "wrods build" in refused.output
-    assert said in refused.output
+    assert said in refused.output and "wrods build" in refused.output
     assert server.requests == []
     assert not (named / "study.db").exists() or stored(named) == []
     checked = invoke("check", named)
     assert checked.exit_code == 0 and said in checked.output
     assert invoke("build", named).exit_code == 0
-    assert "another design" not in invoke("check", named).output
+    assert invoke("check", named).output.count(said) < checked.output.count(said)
 
 
 def test_items_built_anew_after_a_session_show_what_became_of_one(named):
@@ -98,12 +97,10 @@ def test_items_built_anew_after_a_session_show_what_became_of_one(named):
     file.write_text(text.replace(word, word + "ers", 1), "utf-8")
     assert invoke("build", named).exit_code == 0
     refused = invoke("run", named)
-    assert refused.exit_code == 2 and "the items were rebuilt: " in refused.output
-    assert f"{word}ers" in refused.output and "sentence of " in refused.output
+    assert refused.exit_code == 2 and f"{word}ers" in refused.output
     (named / "items.jsonl").unlink()
     missing = invoke("run", named, "--new-version")
-    assert missing.exit_code == 2 and "has no built items" in missing.output
-    assert "wrods build" in missing.output and len(stored(named)) == TRIALS
+    assert missing.exit_code == 2 and "wrods build" in missing.output and len(stored(named)) == TRIALS
 
 
 @pytest.fixture
@@ -131,7 +128,7 @@ def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_nam
     done = invoke("run", begun)
     told = " ".join(done.output.split())
     assert done.exit_code == 1 and not server.requests
-    assert "reports other-model, and the stored answers are of scripted-2026-01-01" in told
+    assert "other-model" in told and "scripted-2026-01-01" in told
     assert invoke("run", begun, "--if-changed", "keep_both").exit_code == 0
     assert len(stored(begun)) == TRIALS
 
@@ -145,7 +142,7 @@ def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server):
     server.answer = answer
     with_models(study, remote("m", server, "price: free"))
     done = invoke("run", study)
-    assert done.exit_code == 1 and "reports other-model" in " ".join(done.output.split())
+    assert done.exit_code == 1 and "other-model" in done.output
     kept = len(stored(study))
     assert 0 < kept < TRIALS
     server.model, server.answer = "scripted-2026-01-01", lambda body: "Yes"
@@ -239,7 +236,7 @@ def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_
     with ScriptedOpenAI(answer=lambda body: "word") as server:
         folder = collected(tmp_path, "context: teacher_forced")
         done = invoke("run", folder, "--model", "openai:m", "--base-url", server.url)
-        assert done.exit_code == 1 and "reports no probabilities of answers" in done.output, done.output
+        assert done.exit_code == 1 and "probabilities" in done.output, done.output
         assert server.probes and not server.requests
         server.logprobs = lambda body: {"word": -0.5, "nonword": -1.0}
         again = invoke("run", folder, "--model", "openai:m", "--base-url", server.url)

@@ -92,24 +92,19 @@ def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(tmp_path
     edit(study, "context: independent", "context: session")
     with_models(study, f'c: {{use: "hf:{model}"}}')
     told = invoke("check", study)
-    assert "longer than the 1500 tokens that it reads" in " ".join(told.output.split())
+    assert "1500 tokens" in " ".join(told.output.split())
     first = invoke("run", study)
     answered = len(stored(study))
     assert answered and first.exit_code == 0
     planned = json.loads(invoke("status", study, "--json").output)["runs"][0]["planned"]
     assert planned >= TRIALS
-    never = f"none of {planned} left, {planned - answered} can never be answered"
     again = invoke("run", study)
     assert again.exit_code == 0 and len(stored(study)) == answered
     for said in (first.output, again.output):
-        assert never in said, said
-        assert "not asked again" in said, said
-        assert "asks for these again" not in said
+        assert f" {planned - answered} " in said and "--ask-again" in said, said
     reasons = [
-        [line for line in said.splitlines() if "sessions have ended: the conversation became longer" in line]
-        for said in (first.output, again.output)
+        [line for line in said.splitlines() if BEGINS in line] for said in (first.output, again.output)
     ]
     assert reasons[0] and sorted(reasons[0]) == sorted(reasons[1])
     status = " ".join(invoke("status", study).output.split())
-    assert "ended: the conversation became longer than the model reads" in status
-    assert f"{answered} of {planned} trials, {planned - answered} can never be answered (finished)" in status
+    assert BEGINS in status and f"{answered} of {planned} trials, {planned - answered} " in status

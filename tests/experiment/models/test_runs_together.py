@@ -130,7 +130,7 @@ def test_a_model_without_a_price_is_left_out_before_anything_is_sent(study, serv
     )
     result = invoke("run", study, "--json")
     guesser, gpt = json.loads(result.stdout)["models"]
-    assert result.exit_code == 1 and guesser["answered"] == TRIALS and "no price is known" in gpt["error"]
+    assert result.exit_code == 1 and guesser["answered"] == TRIALS and "openai:gpt-of-nobody" in gpt["error"]
 
 
 def test_a_full_database_holds_the_run_up_and_costs_nothing(study, server):

