@@ -93,7 +93,7 @@ def test_settings_of_a_server_that_contradict_each_other_are_told_with_their_lin
     folder = written(tmp_path / "s", one("openai:m", more))
     with pytest.raises(UserError) as error:
         load_study(folder)
-    assert re.search(rf"study\.yaml, line 8: models\.who\.m.*{said}", error.value.message)
+    assert re.search(rf"study\.yaml, line 8: models\.who\.(?=m).*{said}", error.value.message)
     load_study(written(tmp_path / "t", one("openai:m", ", concurrency: 200, concurrency_start: 150")))
 
 
