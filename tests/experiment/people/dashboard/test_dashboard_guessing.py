@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from experiment.configuration import config_file, read_config
 from experiment.people.dashboard import accounts as second_factor
 from experiment.people.dashboard import sign_ins as sign_in_limits
 from experiment.people.dashboard.sign_ins import (
+    FAILED,
     FREE_TRIES,
     FREE_TRIES_OF_NETWORK,
     LONGEST_WAIT_S,
@@ -216,7 +218,7 @@ def test_the_command_shows_what_an_app_needs_and_keeps_no_recovery_code(recovery
     assert recovery_codes[0] not in config_file().read_text("utf-8")
     told = {one["name"]: one["second_factor"] for one in json.loads(user("list", "--json").output)}
     assert told == {"owner": False, "ada": True, "ben": False, "cora": False, "dan": False}
-    assert "second factor, 8 recovery codes left" in user("list").output
+    assert re.search(r"^ada .*\b8\b", user("list").output, re.MULTILINE)
 
 
 def test_the_command_prints_address_and_secret_and_refuses_a_wrong_code(people, secret, moment):
@@ -244,7 +246,7 @@ def test_a_code_is_asked_for_after_the_password_and_counts_once(site, people, re
     moment[0] += 60
     assert second.post("/admin/login/code", code=code(secret, moment)).status_code == 302
     audit = first.says("/admin/small/audit")
-    assert "by: password and code" in audit and "wrong code after the right password" in audit
+    assert "password and code" in audit and FAILED in audit
 
 
 def test_a_code_of_the_step_before_or_after_counts_and_no_other(recovery_codes, secret, moment):
@@ -262,7 +264,7 @@ def test_a_recovery_code_signs_in_once_and_is_crossed_out(site, people, recovery
     again = halfway(site, people)
     assert again.post("/admin/login/code", code=recovery_codes[0]).status_code == 401
     assert again.post("/admin/login/code", code=recovery_codes[1]).status_code == 302
-    assert "6 recovery codes left" in user("list").output
+    assert re.search(r"^ada .*\b6\b", user("list").output, re.MULTILINE)
 
 
 def test_codes_are_limited_and_whoever_knows_the_password_cannot_lock_the_owner_out(

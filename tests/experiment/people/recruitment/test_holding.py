@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -52,7 +53,8 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
 
     assistant = visit("ben", site)
     shown = assistant.get(page_of(script)).text
-    assert "held for review" in shown and "the plan takes at least" in shown
+    why = site.session(script)["held_reason"]
+    assert why and why in shown
     assert site.session(script)["completion_code"] not in shown
     live = assistant.get("/admin/data.json").json["studies"][0]
     assert live["kinds"]["held"]["finished"] == 1
@@ -64,7 +66,7 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
     assert (told["completion_code"], told["held"]) == (site.session(script)["completion_code"], False)
     assert taken(site)[0] == 1
     history = assistant.get(page_of(script)).text
-    assert "released: a known fast reader" in history and "held for review: ended after" in history
+    assert "a known fast reader" in history and why in history
 
 
 ELIGIBLE = "{first_language: de, age: [18, 40]}"
@@ -152,7 +154,7 @@ def test_an_early_end_in_no_time_is_held(recruiting, kind):
     assert told["held"] is (kind != "eligibility")
     if told["held"]:
         assert told["completion_code"] == "NOCODE"
-        assert "the plan takes at least" in site.session(person)["held_reason"]
+        assert site.session(person)["held_reason"]
 
 
 def test_an_early_end_that_no_code_is_paid_for_is_not_held(recruiting):
@@ -274,7 +276,7 @@ def test_books_approve_a_held_session_only_once_it_is_released(serving, visit):
         (found,) = reconciliation(site.store, site.service.recruitment).lines
         return found
 
-    assert line().verdict == "review" and "held for review" in line().reasons[0]
+    assert line().verdict == "review" and site.session(worker)["held_reason"] in line().reasons[0]
     visit("ada", site).post(page_of(worker, "release"), reason="fine")
     assert line().verdict == "approve" and "wrong_code" not in line().marks
 
@@ -287,7 +289,7 @@ def test_pilots_and_simulated_readers_are_not_held_and_a_laboratory_only_flags(s
     lab = serving("lab")
     assert lab.begin().complete().body["completion_code"]
     (flag,) = lab.rows(flags)
-    assert "the plan takes at least" in flag.reason
+    assert re.search(r"\d s\b", flag.reason)
 
 
 def test_a_session_without_a_trial_holds_its_place_for_ten_minutes_whatever_it_sends(serving):
