@@ -128,6 +128,15 @@ def _expression(text: str) -> Any:
     return _environment(False).compile_expression(text, undefined_to_none=False)
 
 
+NO_INTERVAL = f"{apa.MISSING} under CI: too few units for an interval, or nothing varies between them."
+"""What a note says of intervals that are missing, unless it explains en dashes itself."""
+
+
+def explains_dashes(note: str) -> bool:
+    """Whether a note says what an en dash stands for; one between two words or numbers joins these."""
+    return re.search(rf"(?<!\w){apa.MISSING}(?!\w)", note) is not None
+
+
 class ChapterLayout:
     """The tables and texts of one chapter, in the files of a folder; ``constants`` are known in all of them."""
 
@@ -163,7 +172,8 @@ class ChapterLayout:
         be missing, and ``each`` with a list where there is a column for each of its values; a list among them is read as if its
         columns are inserted); ``group`` (an expression; where its value changes, ``heading`` is printed above the rows unless it is
         empty); ``missing`` (a condition under which a row has en dashes behind its first cell); ``note`` (a text, or a list of
-        texts, of which some have an ``if``; ``heads`` are the columns there); ``source`` (as in :class:`Origin`); ``drawn``;
+        texts, of which some have an ``if``; ``heads`` are the columns there, and ``dashes`` those with a cell without a
+        value, which the note has to explain); ``source`` (as in :class:`Origin`); ``drawn``;
         ``of_paper``. A column in which every cell is empty is left out.
         """
         spec, values = self._tables[key], {**self.constants, **values}
@@ -200,12 +210,22 @@ class ChapterLayout:
             if n == 0 or not laid_rows or any(len(row) > n and row[n] for row in laid_rows)
         ]
         heads = tuple(columns[n][0] for n in filled)
+        dashes = {
+            columns[n][0]
+            for row in laid_rows
+            if not isinstance(row, Head)
+            for n in filled
+            if row[n] == apa.MISSING
+        }
+        note = self._note(spec.get("note", ""), {**values, "heads": heads, "dashes": dashes})
+        if any("CI" in head for head in dashes) and not explains_dashes(note):
+            note = f"{note} {NO_INTERVAL}".strip()
         return ApaTable(
             name or key,
             _filled(spec["title"], values),
             heads,
             tuple(row if isinstance(row, Head) else tuple(row[n] for n in filled) for row in laid_rows),
-            self._note(spec.get("note", ""), {**values, "heads": heads}),
+            note,
             origin or self._origin(spec.get("source"), fits, values),
             drawn=bool(spec.get("drawn", False)),
             of_paper=bool(spec.get("of_paper", False)),

@@ -16,6 +16,7 @@ from matplotlib.lines import Line2D
 
 from analysis import Tables, load
 from analysis.apa import Written
+from analysis.costs.ratios import ShownIntervals
 from analysis.figures import Drawing
 from analysis.figures.drawing import looks
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
@@ -33,7 +34,7 @@ from stimuli.scramble import scramble_text
 from stimuli.scramble.types import parse_operation
 from stimuli.similarity import match_scores
 from tests.analysis import decision_study
-from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in
+from tests.analysis.chapters import chapter_of, drawings_in, material_of, rows_by_head, rows_in, tables_in
 from tests.analysis.letter_study import LEVELS, TIME, study_rows, trial_rows, write_handover
 from tests.analysis.word_study import BITS as WORD_BITS
 from tests.analysis.word_study import TARGETS, WORDS, rewrite_dictionary, study, with_forms
@@ -449,6 +450,27 @@ def test_whoever_there_is_has_a_chapter(tmp_path: Path, readers: dict[str, Any])
     assert chapter.marks == (("simulated readers: not data",) if "simulated" in readers else ())
     if readers.get("human") == 1:
         assert "[" not in "".join(row[2] for row in zones["People"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_texts_name_only_the_places_kinds_and_factors_of_the_study(tmp_path: Path, tables: Tables) -> None:
+    names = ("both ends", "substitution", "all other factors", "2,000")
+    facts: dict[str, Any] = dict.fromkeys(("derived", "mixed", "has_words", "is_adjusted"), False)
+    for is_whole in (False, True):
+        said = letters.LAYOUT.sentences(
+            "methods",
+            zones={"initial", "internal"} | ({"outer"} if is_whole else set()),
+            changes={"transposition"} | ({"substitution"} if is_whole else set()),
+            has_other_factors=is_whole,
+            intervals=ShownIntervals(is_whole, is_whole, True),
+            **facts,
+        )
+        assert [name in said for name in names] == [is_whole] * len(names)
+    few = chapter_of(letters.write, load(single_words(tmp_path, human=6)))
+    for chapter, has_both_kinds in ((few, False), (chapter_of(letters.write, tables), True)):
+        texts = " ".join((*chapter.methods, *(drawing.note for drawing in drawings_in(chapter).values())))
+        assert [name in texts for name in names[:3]] == [False, has_both_kinds, False]
+        assert "internal" in texts and "transposition" in texts
 
 
 def test_without_changed_letters_there_is_no_chapter(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from analysis.report.chapters import optional_names
 from analysis.report.content import gather
 from analysis.report.figure_sources import figure_source
 from analysis.report.inline import plain_text
+from analysis.report.layout import explains_dashes
 from analysis.report.numbering import ReportContent
 from analysis.report.results import in_mixed_model
 from analysis.report.worth import numbers_in
@@ -178,6 +179,18 @@ def test_no_table_of_any_chapter_prints_another_interval_of_a_difference(
     places = {name for name, quantities in compared.items() if untested in quantities}
     assert places >= {"letter_zones", "cost_ratios_position"}
     assert any(name.startswith("model_") for name in places)
+
+
+def test_the_note_of_a_table_explains_its_dashes(every_chapter: ReportContent) -> None:
+    silent = [
+        (one.table.name, one.table.columns[index])
+        for one in every_chapter.all_tables()
+        for row in one.table.rows
+        if len(row) > 1 and not isinstance(row, Head)
+        for index, cell in enumerate(row)
+        if cell == apa.MISSING and not explains_dashes(one.table.note)
+    ]
+    assert silent == []
 
 
 def test_a_difference_of_ratings_has_one_interval(tmp_path: Path) -> None:

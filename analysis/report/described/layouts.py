@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis import apa
 from analysis.descriptives import WILSON, ConditionMean, participants_intervals, why_no_interval
 from analysis.intervals import OF_SHARES
 from analysis.mixed import Fit
@@ -70,13 +71,17 @@ def _spread(cells: Sequence[ConditionMean], logged: bool = False) -> dict[str, A
     spread = (
         "GSD is the geometric SD between participants, a factor" if logged else "SD is between participants"
     )
+    without = {cell.kind in PARTICIPANT_KINDS for cell in cells if not np.isfinite(cell.sd)}
+    if without:
+        who = {frozenset({True}): "a single participant has", frozenset({False}): "a model or baseline has"}
+        spread += f"; {who.get(frozenset(without), 'a single participant, model, or baseline has')} none ({apa.MISSING})"
     return {"has_sd": has_sd, "units_told": f"n = {units}.{f' {spread}.' if has_sd else ''}"}
 
 
 def students_told(cells: Sequence[ConditionMean]) -> str:
     """State the intervals of models' and baselines' means over items, which means of equal items do not have."""
     missing = any(cell.kind not in PARTICIPANT_KINDS and not np.isfinite(cell.low) for cell in cells)
-    return f"Student's over items{' (none where all items are equal)' if missing else ''}"
+    return f"Student's over items{f' (none, {apa.MISSING}, where all items are equal)' if missing else ''}"
 
 
 def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:
@@ -84,8 +89,9 @@ def intervals_told(cells: Sequence[ConditionMean], over_items: str = "") -> str:
     statements = []
     if any(cell.kind in PARTICIPANT_KINDS for cell in cells):
         of_people = participants_intervals(cells)
+        why = why_no_interval([cell for cell in cells if not np.isfinite(cell.low)])
         statements.append(
-            f"Participants' means have {of_people}"
+            f"Participants' means have {of_people}{f', or none ({apa.MISSING}) because {why}' if why else ''}"
             if of_people
             else f"Participants' means have no interval because {why_no_interval(cells)}"
         )

@@ -22,7 +22,7 @@ from analysis.plan import MEASURES, Plan
 from analysis.plan_runner import analyse_missingness
 from analysis.preprocessing.exclusions import NO_RESPONSE, sessions_against_rules, time_bounds
 from analysis.preprocessing.participant_flow import flow_steps, time_steps
-from analysis.readers import group_order, in_order, marked, named
+from analysis.readers import PARTICIPANT_KINDS, group_order, in_order, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.condense_levels import is_tied, lowest_and_highest, where_told
@@ -189,6 +189,16 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
     lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
     values: dict[str, Any] = {"factor": part.factor, "kinds": material.kinds, "statuses": statuses}
     values |= {"lacking": lacking, "is_alone": is_alone, "has_chance": bool(shares["chance"].notna().any())}
+    shown_shares = shares[shares["reader_group"].isin(lacking)]
+    flat = shown_shares["valid_only_low"].isna() | np.isclose(
+        shown_shares["valid_only_low"], shown_shares["valid_only_high"]
+    )
+    of_people = {material.kinds[group] in PARTICIPANT_KINDS for group in lacking}
+    values["units"] = " or ".join(
+        ["participants"] * (True in of_people) + ["items (models and baselines)"] * (False in of_people)
+    )
+    values["has_whole"] = bool((shown_shares["missing"] == 0).any())
+    values["has_flat"] = bool((flat & (shown_shares["missing"] > 0)).any())
     laid_tables = [
         LAYOUT.table(
             key,

@@ -125,7 +125,22 @@ def write(material: Material) -> Chapter | None:
                 remark = LAYOUT.sentences("few_alike", noun=measure.measure.noun, fewest=FEWEST_ITEMS)
                 remarks.append(remark.unescape())
         has_words = any(measure.measure.name.endswith("_changed") for measure in placed)
-        passed = {"derived": bool(changes["derived"].any()), "mixed": bool((changes["zone"] == MIXED).any())}
+        costs = pd.concat([measure.table(by) for measure in placed for by in TABLES])
+        passed = {
+            "derived": bool(changes["derived"].any()),
+            "mixed": bool((changes["zone"] == MIXED).any()),
+            "zones": {zone for zone in ZONES if (costs["place"] == zone).any()},
+            "changes": set(costs["change"]),
+            "has_other_factors": len(tables.factors) > 1,
+            "intervals": ShownIntervals.of(
+                (row["reader_kind"], row["is_tested"], row["low"])
+                for row in costs.to_dict("records")
+                if row["items_of_level"] >= FEWEST_ITEMS
+            ),
+            "is_adjusted": any(
+                measure.contrasts["p"].notna().any() for measure in measures if len(measure.contrasts)
+            ),
+        }
         draft.methods.append(LAYOUT.sentences("methods", **passed, has_words=has_words))
     else:
         draft.blocks.append(LAYOUT.sentences("few_alike", noun="", fewest=FEWEST_ITEMS))
@@ -218,7 +233,9 @@ def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]
     return {
         "every_intact": all(measure.given.has_intact for measure in measures),
         "by_position": any(len(panel.segments) > 1 for panel in page),
-        "by_zone": any(len(panel.segments) == 1 for panel in page),
+        "zones": {
+            point.place for panel in page if len(panel.segments) == 1 for point in panel.segments[0][2]
+        },
         "is_cut": any(
             float(place) > MOST_PLACES for table in tables if len(table) for place in table["place"]
         ),
