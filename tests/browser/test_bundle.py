@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from types import ModuleType
@@ -36,9 +37,8 @@ def program(folder: Path, name: str, output: str) -> None:
 
 
 def test_a_missing_bundle_is_an_error_that_says_how_to_build_it(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="the browser pages are not built") as raised:
+    with pytest.raises(UserError, match=re.escape(str(tmp_path))) as raised:
         bundle_folder(candidates=(tmp_path,))
-    assert str(tmp_path) in raised.value.message
     assert raised.value.mend is not None and "pip install" in raised.value.mend
 
 

@@ -59,8 +59,8 @@ def test_words_are_held_against_nonwords_by_the_strings_that_are_shown():
         sum(float(one["old20"] or 0) for one in strings) / len(strings)
     )
     assert mean["old20", "nonword"] > mean["old20", "word"]
-    (line,) = [one for one in told(audit, "balance") if "words and nonwords differ" in one]
-    assert line.startswith("look: ") and "bigram_position_min" in line
+    (line,) = [one for one in told(audit, "balance") if "bigram_position_min" in one]
+    assert line.startswith("look: ")
 
 
 def test_the_shortcut_test_sorts_words_from_nonwords_without_what_a_nonword_is():
@@ -92,9 +92,7 @@ def test_fillers_longer_than_every_nonword_are_a_shortcut():
         for word in longer
     ]
     audit = audit_items([*made, *words], language="en")
-    assert any(
-        "sorts 100% of the items" in line and line.startswith("mend") for line in told(audit, "shortcut")
-    )
+    assert any("100%" in line and line.startswith("mend") for line in told(audit, "shortcut"))
     assert any("letters" in line and line.startswith("mend") for line in told(audit, "balance"))
 
 
@@ -110,7 +108,7 @@ def test_levels_that_show_every_item_alike_are_to_be_mended():
     same = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
     audit = audit_items(same, language="en", shortcut=False)
     (found,) = told(audit, "changes")
-    assert found.startswith("mend: ") and "levels low and high of length show the same in every item" in found
+    assert found.startswith("mend: ") and all(name in found for name in ("low", "high", "length"))
 
 
 def test_levels_that_show_some_items_alike_are_counted():
@@ -125,9 +123,7 @@ def test_levels_that_show_some_items_alike_are_counted():
         [replace(one, intact={"text": "as it was"}) for one in some], language="en", shortcut=False
     )
     (found,) = told(audit, "changes")
-    assert found.startswith("look: ") and found.endswith(
-        "of length show the same in 1 of 2 items that they change"
-    )
+    assert found.startswith("look: ") and " of length " in found and " 1 of 2 " in found
 
 
 def test_intact_texts_are_the_same_under_every_option_of_a_scramble():

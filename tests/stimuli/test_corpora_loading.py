@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -133,7 +134,8 @@ def test_squad_keeps_every_answer_that_counts(data):
 def test_unlabelled_questions_of_csqa_have_no_answer_and_that_is_said(data):
     loaded = load_corpus("csqa", data / "csqa", split="test")
     assert {record.answer for record in loaded.records} == {None}
-    assert loaded.warnings == ("50 of 50 records of CommonsenseQA are not labelled and have no answer.",)
+    (warning,) = loaded.warnings
+    assert "50 of 50 " in warning and "CommonsenseQA" in warning
 
 
 def test_dream_gives_the_published_1025_questions_with_their_categories(data):
@@ -142,7 +144,7 @@ def test_dream_gives_the_published_1025_questions_with_their_categories(data):
     names = Counter(name for record in loaded.records for name in str(record.extra["categories"]).split(", "))
     assert names == {"arithmetic": 46, "commonsense": 358, "logic": 745, "matching": 108, "summary": 131}
     assert sum(record.extra["is_logic"] == 1.0 for record in loaded.records) == 745
-    assert "non-commercial research only" in loaded.warnings[0]
+    assert str(loaded.records[0].licence) in loaded.warnings[0]
     annotators = [f"annotator{number}_{split}.txt" for number in (1, 2) for split in ("dev", "test")]
     assert [file.name for file in loaded.files] == ["dev.json", "test.json", *annotators]
 
@@ -201,10 +203,9 @@ def test_the_original_nested_layout_of_squad_and_its_unanswerable_questions(tmp_
     records = by_id(loaded)
     assert (records["q1"].answer, records["q2"].answer) == ("Cats", None)
     assert records["q2"].extra == {"title": "Cats", "answerable": 0.0}
-    assert [bad.reason for bad in loaded.bad] == ["question 'q3' has no answer and is not marked impossible"]
-    assert any(
-        "1 of 2 records of SQuAD ask what their text does not answer" in said for said in loaded.warnings
-    )
+    (bad,) = loaded.bad
+    assert "'q3'" in bad.reason
+    assert any("1 of 2 " in said and "answerable" in said for said in loaded.warnings)
 
 
 def test_the_hub_layout_of_csqa_and_the_original_boolq_are_read(tmp_path):
@@ -221,7 +222,7 @@ def test_versions_with_the_same_records_are_never_pooled_in_silence(tmp_path):
     lines(tmp_path, "test_socratic.jsonl", GSM | {"answer": "How? ** So.\n#### 2"})
     loaded = load_corpus("gsm8k", tmp_path)
     assert [record.split for record in loaded.records] == ["test"]
-    assert loaded.warnings and "test_socratic.jsonl is left out" in loaded.warnings[0]
+    assert loaded.warnings and "test_socratic.jsonl" in loaded.warnings[0]
     (socratic,) = load_corpus("gsm8k", tmp_path, split="test_socratic").records
     assert socratic.record_id == "test_socratic-1"
     pooled = load_corpus("gsm8k", [tmp_path / "test_socratic.jsonl", tmp_path / "test.jsonl"])
@@ -248,7 +249,7 @@ def test_a_file_cut_in_the_middle_is_named_and_what_is_whole_is_read(data, tmp_p
     whole = (data / name / file).read_bytes()
     path = tmp_path / file
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match=r"line \d+: not valid JSON.*\n  Is the file cut off"):
+    with pytest.raises(UserError, match=rf"{re.escape(str(path))}, line \d+: .*JSON"):
         load_corpus(name, path)
     loaded = load_corpus(name, path, on_bad="skip")
     assert len(loaded.bad) == 1
@@ -258,31 +259,31 @@ def test_a_file_cut_in_the_middle_is_named_and_what_is_whole_is_read(data, tmp_p
 
 
 def test_a_wrong_file_a_wrong_folder_and_unknown_names_are_told(tmp_path, data):
-    with pytest.raises(UserError, match=r"none of 1 records could be read.*\n  Is this a file of GSM8K"):
+    with pytest.raises(UserError, match=r"(?s)test\.jsonl.*GSM8K"):
         load_corpus("gsm8k", lines(tmp_path, "test.jsonl", {"x": 1}), on_bad="skip")
-    with pytest.raises(UserError, match="has no file of DREAM"):
+    with pytest.raises(UserError, match="DREAM"):
         load_corpus("dream", tmp_path)
-    with pytest.raises(UserError, match=r"none\.json does not exist"):
+    with pytest.raises(UserError, match=r"none\.json"):
         load_corpus("dream", tmp_path / "none.json")
-    with pytest.raises(UserError, match="Did you mean 'gsm8k'"):
+    with pytest.raises(UserError, match="'gsm8k'"):
         load_corpus("gsm8", tmp_path)
-    with pytest.raises(UserError, match="Did you mean 'test'"):
+    with pytest.raises(UserError, match="'test'"):
         load_corpus("dream", data / "dream", split="tset")
-    with pytest.raises(UserError, match="is split 'dev' of DREAM by its name"):
+    with pytest.raises(UserError, match=r"'dev'.*'test'"):
         load_corpus("dream", data / "dream/dev.json", split="test")
-    with pytest.raises(UserError, match="Did you mean 'annotated'"):
+    with pytest.raises(UserError, match="'annotated'"):
         load_corpus("dream", data / "dream", selection="anotated")
-    with pytest.raises(UserError, match="AQuA-RAT has no selections"):
+    with pytest.raises(UserError, match=r"AQuA-RAT.*'annotated'"):
         load_corpus("aqua", data / "aqua", selection="annotated")
-    with pytest.raises(UserError, match="annotators saw test and dev, not train"):
+    with pytest.raises(UserError, match=r"DREAM.*train"):
         load_corpus("dream", data / "dream", split="train", selection="annotated")
-    with pytest.raises(UserError, match="give one of the two"):
+    with pytest.raises(UserError, match=r"DREAM.*path.*hub"):
         load_corpus("dream")
 
 
 def test_missing_and_broken_annotations_of_dream_are_named(tmp_path, data):
     (tmp_path / "test.json").write_bytes((data / "dream/test.json").read_bytes())
-    with pytest.raises(UserError, match=r"annotator\d_test\.txt does not exist\n.*put it next to"):
+    with pytest.raises(UserError, match=r"annotator\d_test\.txt"):
         load_corpus("dream", tmp_path, selection="annotated")
     (tmp_path / "annotator2_test.txt").write_text("dialogueID\tquestionIndex\ttype\n1-2\t1\tmx\n", "utf-8")
     with pytest.raises(UserError, match=r"annotator2_test\.txt, line 2: "):
@@ -298,27 +299,22 @@ RECORD = json.loads(r"""
 @pytest.mark.parametrize(
     ("name", "file", "row", "said"),
     [
-        ("gsm8k", "test.jsonl", BOOLQ, "line 2: 'answer' is False, not a text\n  Is this a file of GSM8K?"),
-        ("gsm8k", "test.jsonl", GSM | {"answer": "#### many"}, "line 2: 'many' after #### is no number"),
-        ("gsm8k", "test.jsonl", GSM | {"answer": "two"}, "line 2: answer has no '####'"),
-        ("gsm8k", "test.jsonl", GSM | {"question": " "}, "line 2: 'question' is empty"),
-        ("csqa", "dev.jsonl", CSQA | {"id": "a2", "answerKey": "C"}, "answerKey is 'C', not one of A, B"),
-        ("csqa", "dev.jsonl", CSQA | {"id": "a2", "answerKey": ""}, "only the test split is unlabelled"),
-        ("csqa", "dev.jsonl", CSQA, "id 'a1' is used twice (first in line 1)"),
-        ("mbpp", "mbpp.jsonl", MBPP_FULL | {"task_id": 975}, "tasks are numbered 1 to 974"),
-        ("mbpp", "mbpp.jsonl", MBPP_FULL | {"test_list": []}, "test_list is empty"),
-        ("boolq", "dev.jsonl", GSM, "'passage' is missing\n  Is this a file of BoolQ?"),
-        ("realtimeqa", "20230317_qa.jsonl", "{bad", "line 2: not valid JSON"),
-        ("realtimeqa", "20230317_qa.jsonl", [1], "line 2: a line holds one JSON object, not list"),
-        ("realtimeqa", "20230317_qa.jsonl", {"question_id": "x"}, "'question_sentence' is missing"),
-        ("realtimeqa", "20230317_qa.jsonl", RECORD | {"choices": "this"}, "'choices' is 'this', not a list"),
-        (
-            "realtimeqa",
-            "20230317_qa.jsonl",
-            RECORD | {"answer": ["7"]},
-            "['7'] does not name one of 2 choices",
-        ),
-        ("realtimeqa", "20230317_qa.jsonl", RECORD | {"answer": None}, "line 2: answer None"),
+        ("gsm8k", "test.jsonl", BOOLQ, "line 2: 'answer' is False"),
+        ("gsm8k", "test.jsonl", GSM | {"answer": "#### many"}, "line 2: 'many' after ####"),
+        ("gsm8k", "test.jsonl", GSM | {"answer": "two"}, "'####'"),
+        ("gsm8k", "test.jsonl", GSM | {"question": " "}, "line 2: 'question'"),
+        ("csqa", "dev.jsonl", CSQA | {"id": "a2", "answerKey": "C"}, "answerKey is 'C'"),
+        ("csqa", "dev.jsonl", CSQA | {"id": "a2", "answerKey": ""}, "unlabelled"),
+        ("csqa", "dev.jsonl", CSQA, "line 1)"),
+        ("mbpp", "mbpp.jsonl", MBPP_FULL | {"task_id": 975}, "1 to 974"),
+        ("mbpp", "mbpp.jsonl", MBPP_FULL | {"test_list": []}, "test_list"),
+        ("boolq", "dev.jsonl", GSM, "'passage'"),
+        ("realtimeqa", "20230317_qa.jsonl", "{bad", "JSON"),
+        ("realtimeqa", "20230317_qa.jsonl", [1], "not list"),
+        ("realtimeqa", "20230317_qa.jsonl", {"question_id": "x"}, "'question_sentence'"),
+        ("realtimeqa", "20230317_qa.jsonl", RECORD | {"choices": "this"}, "'choices' is 'this'"),
+        ("realtimeqa", "20230317_qa.jsonl", RECORD | {"answer": ["7"]}, "['7']"),
+        ("realtimeqa", "20230317_qa.jsonl", RECORD | {"answer": None}, "answer None"),
     ],
 )
 def test_a_broken_record_stops_the_load_or_is_listed(tmp_path, name, file, row, said):

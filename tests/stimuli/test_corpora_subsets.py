@@ -67,9 +67,9 @@ def test_two_strata_are_drawn_in_proportion(a, b, seed, data):
 
 
 def test_too_many_and_an_unknown_field_are_refused():
-    with pytest.raises(UserError, match="5 records were requested, but there are 4"):
+    with pytest.raises(UserError, match=r"5 .* 4"):
         subset(records({"a": 4}), 5, 1)
-    with pytest.raises(UserError, match="Did you mean 'kind'"):
+    with pytest.raises(UserError, match="'kind'"):
         subset(records({"a": 4}), 2, 1, "kinds")
 
 
@@ -87,7 +87,7 @@ def test_texts_for_recovery_are_distinct_and_carry_split_and_licence():
     bare = Record("3", "dream", "test", "L", {"question": "Q2?"}, None, None)
     assert texts_of([one, two, bare]) == [SourceText("1", "M: Hi.", "dream", "test", "L")]
     assert [text.source_id for text in texts_of([one, two, bare], "question")] == ["1", "2"]
-    with pytest.raises(UserError, match="text field 'dialog' is not known\n  Did you mean 'dialogue'"):
+    with pytest.raises(UserError, match=r"'dialog' .*\n.*'dialogue'"):
         texts_of([one], "dialog")
 
 
@@ -145,10 +145,10 @@ def test_a_package_adds_a_corpus_in_ten_lines(installed, tmp_path):
 
 def test_a_package_cannot_add_a_corpus_with_a_known_name_or_without_its_reading_field(installed):
     installed(replace(RIDDLES, name="dream"))
-    with pytest.raises(UserError, match=r"adds 'dream' to wrods\.corpora"):
+    with pytest.raises(UserError, match=r"'dream' .*wrods\.corpora"):
         corpora()
     installed(replace(RIDDLES, reading_field="solution"))
-    with pytest.raises(UserError, match="reading field 'solution'"):
+    with pytest.raises(UserError, match="'solution'"):
         corpora()
 
 

@@ -227,7 +227,7 @@ def test_another_package_adds_a_rule_in_about_ten_lines(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     assert {*NAMES, "bookends"} == set(rules())
     assert len(generate("bookends", exemplars=4, items=10, seed=1).test) == 10
-    with pytest.raises(UserError, match="gives no 5000 different pairs"):
+    with pytest.raises(UserError, match=r"'bookends' .* 5000 "):
         generate("bookends", exemplars=4, items=10000, seed=1)
 
 
@@ -238,5 +238,5 @@ def test_a_rule_whose_pairs_differ_elsewhere_is_told_in_which_feature(monkeypatc
 
     long = Rule("long", "…", lambda text: "A" if text.endswith("x") else "B", pair, "here")
     monkeypatch.setattr("stimuli.htest.generation.rule", {**rules(), "long": long}.__getitem__)
-    with pytest.raises(UserError, match=r"refused most often for characters \("):
+    with pytest.raises(UserError, match=r"characters \("):
         generate("long", exemplars=0, items=2, seed=1)

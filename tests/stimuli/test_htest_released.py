@@ -82,7 +82,7 @@ def test_faults_of_the_released_items_are_listed_with_their_reasons(shared):
     }
     assert len({one.text for one in faults if one.kind == "leak"}) == 4
     (twice,) = (one for one in faults if (one.task, one.kind) == ("palindrome", "duplicate"))
-    assert (twice.text, twice.label, twice.reason) == ("eleele", "A", "the text of line 17 again")
+    assert (twice.text, twice.label) == ("eleele", "A") and "line 17" in twice.reason
     lines = (shared / "data/htest/abtasks/spelled_math_dev.jsonl").read_text(encoding="utf-8").splitlines()
     for one in (one for one in faults if one.kind == "leak"):
         shown = int(re.search(r"line (\d+)", one.reason)[1])
@@ -190,11 +190,11 @@ def test_published_exemplars_nest_and_their_split_does_not_hang_on_other_numbers
 @pytest.mark.shared
 def test_what_cannot_be_made_as_published_is_refused(shared):
     folder = shared / "data/htest"
-    with pytest.raises(UserError, match="items is 202; the published making gives 200"):
+    with pytest.raises(UserError, match=r"items is 202.* 200"):
         generate("uppercase", exemplars=2, items=202, seed=1, folder=folder)
-    with pytest.raises(UserError, match="exemplars is 102; the published making gives 100"):
+    with pytest.raises(UserError, match=r"exemplars is 102.* 100"):
         generate("uppercase", exemplars=102, items=2, seed=1, folder=folder)
-    with pytest.raises(UserError, match="H-TEST task 'word_chain' is not known"):
+    with pytest.raises(UserError, match="'word_chain'"):
         generate("word_chain", exemplars=2, items=2, seed=1, folder=folder)
 
 
@@ -223,7 +223,7 @@ def write_task(folder, name, number, **changed):
 @pytest.mark.parametrize("name", RELEASED_TASKS)
 def test_items_of_another_making_are_not_taken_apart(tmp_path, name):
     write_task(tmp_path, name, 20)
-    with pytest.raises(UserError, match=r"not made as the released ones|different A items|hold no"):
+    with pytest.raises(UserError, match=rf"\b{name}\b"):
         generate(name, exemplars=2, items=2, seed=1, folder=tmp_path)
 
 
@@ -237,8 +237,8 @@ def test_a_number_of_exemplars_that_does_not_fit_is_refused(tmp_path, number):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"centerpiece": None}, "line 1: 'centerpiece' is missing"),
-        ({"options": ["A", "B", "C"]}, "line 1: options are"),
+        ({"centerpiece": None}, "line 1: 'centerpiece'"),
+        ({"options": ["A", "B", "C"]}, "line 1: options"),
         ({"correct_options": [2]}, "line 1: correct_options is [2]"),
         ({"correct_options": 0}, "line 1: correct_options is 0"),
     ],

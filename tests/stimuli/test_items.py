@@ -76,21 +76,21 @@ def test_an_edit_by_hand_is_noticed(tmp_path):
     path = tmp_path / "items.jsonl"
     write_items(path, [an_item()], build_meta(7))
     path.write_text(path.read_text(encoding="utf-8").replace("Größe", "Grösse"), encoding="utf-8")
-    with pytest.raises(UserError, match="was changed after it was built"):
+    with pytest.raises(UserError, match=r"items.jsonl .* items.meta.json"):
         read_items(path)
 
 
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("{bad", "line 2: not valid JSON"),
-        ("[]", "line 2: an item is a JSON object, not list"),
-        (CONTRACT | {"role": "tset"}, "line 2: role: 'tset' is not one of"),
-        (CONTRACT | {"role": "tset"}, "Did you mean 'test'?"),
-        (CONTRACT | {"conditon": {}}, "Did you mean 'condition'?"),
-        ({k: v for k, v in CONTRACT.items() if k != "answer"}, "'answer' is a required property"),
+        ("{bad", "JSON"),
+        ("[]", "not list"),
+        (CONTRACT | {"role": "tset"}, "line 2: role: 'tset'"),
+        (CONTRACT | {"role": "tset"}, "'test'?"),
+        (CONTRACT | {"conditon": {}}, "'condition'?"),
+        ({k: v for k, v in CONTRACT.items() if k != "answer"}, "'answer'"),
         (CONTRACT | {"choices": ["yes"]}, "line 2: choices"),
-        (CONTRACT | {"condition": {"position": 3}}, "line 2: condition.position: 3 is not of type 'string'"),
+        (CONTRACT | {"condition": {"position": 3}}, "line 2: condition.position: 3 "),
         (CONTRACT | {"shown": {}}, "line 2: shown"),
     ],
 )
@@ -101,11 +101,11 @@ def test_a_broken_line_is_named_with_its_number(tmp_path, line, said):
     path.write_bytes(an_item().canonical() + text.encode() + b"\n")
     with pytest.raises(UserError) as raised:
         read_items(path)
-    assert str(path) in str(raised.value) and said in str(raised.value)
+    assert f"{path}, line 2" in str(raised.value) and said in str(raised.value)
 
 
 def test_an_item_in_the_same_condition_twice_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"item 's01' of 'sentences' occurs twice under position = intact"):
+    with pytest.raises(UserError, match=r"'s01' of 'sentences' .*position = intact"):
         write_items(tmp_path / "items.jsonl", [an_item(), an_item()], {})
     assert list(tmp_path.iterdir()) == []
 

@@ -96,9 +96,8 @@ def test_where_words_cannot_be_drawn_a_mend_that_works_is_given(fillers):
     settings = ScrambleSettings(language="de")
     with pytest.raises(UserError) as error:
         make(records=records, settings=settings)
-    assert "2 word fillers are needed" in error.value.message
+    assert "2 word fillers" in error.value.message
     assert "fillers: 0" in (error.value.mend or "").replace("fillers: (0", "fillers: 0")
-    assert "drawn" not in (error.value.mend or "")
     assert len(make(records=records, settings=settings, options={"fillers": 0}).items) == 4
 
 
@@ -122,19 +121,16 @@ def test_the_order_of_the_words_does_not_change_their_nonwords():
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"levels": {"a": "none"}}, "no level makes a nonword"),
-        ({"levels": {"a": "withhold", **PAIR}}, "a word cannot be withheld"),
+        ({"levels": {"a": "none"}}, "nonword"),
+        ({"levels": {"a": "withhold", **PAIR}}, "withheld"),
         ({"options": {"letters": [7, 5]}, "records": []}, "letters is [7, 5]"),
-        ({"options": {"zipf": [1, 3]}, "records": []}, "below 2 the list mostly holds errors and names"),
-        ({"options": {"fillers": 20}}, "20 word fillers are needed; 8 are given"),
-        ({"records": [], "number": 0}, "0 base words were requested"),
-        ({"records": [], "number": 500, "options": {"letters": [12, 12]}}, "500 base words were requested;"),
-        (
-            {"records": [], "settings": ScrambleSettings(language="de")},
-            "words of language 'de' cannot be drawn",
-        ),
-        ({"words": ["judge", "judge"]}, "word 'judge' occurs twice"),
-        ({"words": ["judge", "Umbrella"]}, "word 'umbrella' occurs twice"),
+        ({"options": {"zipf": [1, 3]}, "records": []}, "zipf begins at 1;"),
+        ({"options": {"fillers": 20}}, "20 word fillers"),
+        ({"records": [], "number": 0}, "0 base words"),
+        ({"records": [], "number": 500, "options": {"letters": [12, 12]}}, "500 base words"),
+        ({"records": [], "settings": ScrambleSettings(language="de")}, "language 'de'"),
+        ({"words": ["judge", "judge"]}, "'judge'"),
+        ({"words": ["judge", "Umbrella"]}, "'umbrella'"),
     ],
 )
 def test_a_wrong_request_is_told(changed, said):

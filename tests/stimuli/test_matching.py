@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 
 import pytest
 from hypothesis import given
@@ -90,7 +91,7 @@ def test_the_order_of_candidates_changes_nothing(candidates, draw, seed):
 @given(candidate_lists, st.integers(2, 4))
 def test_lists_are_a_partition_of_equal_sizes_with_every_group_spread_evenly(items, lists):
     if len(items) < lists:
-        with pytest.raises(UserError, match="cannot be divided"):
+        with pytest.raises(UserError, match=f"{len(items)} .* {lists} "):
             match_lists(items, lists, {"zipf": 0}, seed=1)
         return
     divided = match_lists(items, lists, {"zipf": 0}, seed=1)
@@ -126,13 +127,13 @@ def test_a_size_that_cannot_be_met_names_the_covariate_and_the_size_that_can():
     assert by_name["zipf"].without > matched.reachable
     again = match_sets(candidates, {"length": 3, "zipf": 0.3}, matched.reachable, seed=1)
     assert not again.unmet and again.require() is again
-    with pytest.raises(UserError, match=f"Ask for {matched.reachable} items"):
+    with pytest.raises(UserError, match=rf"\b{matched.reachable}\b"):
         matched.require()
 
 
 def test_a_missing_covariate_is_named_or_its_candidate_left_out_by_name():
     candidates = [*words(20, "AB"), MatchCandidate("odd", "A", {"length": 4, "zipf": None})]
-    with pytest.raises(UserError, match=r"'odd' \(A\) has no zipf"):
+    with pytest.raises(UserError, match=r"'odd'.*zipf"):
         match_sets(candidates, {"zipf": 1}, seed=1)
     matched = match_sets(candidates, {"zipf": 1}, seed=1, missing="exclude")
     assert matched.excluded == (("odd", "zipf"),)
@@ -141,7 +142,7 @@ def test_a_missing_covariate_is_named_or_its_candidate_left_out_by_name():
 
 def test_mixed_kinds_are_refused():
     mixed = [MatchCandidate("a", "x", {"zipf": 1}), MatchCandidate("b", "y", {"zipf": "high"})]
-    with pytest.raises(UserError, match="a number for all or a text for all"):
+    with pytest.raises(UserError, match=r"zipf is 1.* 'a'.*'high'.* 'b'"):
         match_sets(mixed, {"zipf": 1}, seed=1)
 
 
@@ -157,8 +158,8 @@ def test_the_means_of_lists_are_held_to_a_tolerance_given_for_items():
     loose = Tolerance(within=0.5, smd=9)
     assert not match_lists(items, 2, {"zipf": loose}, seed=1).unmet
     (unmet,) = match_lists(items, 2, {"zipf": Tolerance(within=0.1, smd=9)}, seed=1).unmet
-    assert unmet.covariate == "zipf" and "differ by 0.2, more than 0.1" in unmet.rule
-    with pytest.raises(UserError, match=r"more than 0\.1"):
+    assert unmet.covariate == "zipf" and re.search(r"0\.2\b.* 0\.1\b", unmet.rule)
+    with pytest.raises(UserError, match=r"zipf.* 0\.1\b"):
         match_lists(items, 2, {"zipf": Tolerance(within=0.1, smd=9)}, seed=1).require()
 
 

@@ -94,11 +94,11 @@ def test_a_practice_row_is_shown_in_the_condition_that_it_names():
 
 
 def test_missing_columns_levels_and_choices_are_named():
-    with pytest.raises(UserError, match="Did you mean 'question'"):
+    with pytest.raises(UserError, match="'question'"):
         make(also_show=["qestion"])
-    with pytest.raises(UserError, match="which is no level of the design"):
+    with pytest.raises(UserError, match="'midle'"):
         make([ROWS[0] | {"position": "midle"}], level="position")
-    with pytest.raises(UserError, match="two or more different"):
+    with pytest.raises(UserError, match=r"\['Yes', 'Yes'\]"):
         make(choices=["Yes", "Yes"])
 
 
@@ -130,7 +130,7 @@ def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw():
     ids = [text.source_id for text in texts]
     few, more = (draw_some(ids, number, seed=1, key=str) for number in (3, 7))
     assert set(few) < set(more) and sorted(few, key=ids.index) == few
-    with pytest.raises(UserError, match="13 texts were requested, but there are 12"):
+    with pytest.raises(UserError, match=r"13 .* 12"):
         recovery_items(texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, number=13))
 
 
@@ -167,12 +167,11 @@ def test_a_foil_is_the_closest_word_of_its_length_and_no_anagram():
 
 
 def test_words_that_give_no_item_are_named():
-    with pytest.raises(UserError, match="no foil for 'garden'"):
+    with pytest.raises(UserError, match=r"foil .*'garden'"):
         word_items(["garden"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["danger", "tree"])
-    with pytest.raises(UserError, match="'garden' occurs 2 times"):
+    with pytest.raises(UserError, match=r"'garden' .* 2 "):
         word_items(["garden", "garden "], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["harden"])
-    with pytest.raises(UserError, match=r"item 'grass': condition 'initial' .* can change no word: 'grass'"):
+    with pytest.raises(UserError, match=r"item 'grass'.*'initial'"):
         word_items(["grass"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["grade"])
-    with pytest.raises(UserError, match="without spaces") as refused:
+    with pytest.raises(UserError, match="unspaced: change"):
         word_items(["にほんご"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["かたかな"])
-    assert "set unspaced: change" in str(refused.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,14 +68,14 @@ def test_targets_stand_in_a_column_as_words_or_numbers(cell):
 @pytest.mark.parametrize(
     ("cell", "said"),
     [
-        ("gardner", "'targets' names 'gardner', which is not in the text\n  Did you mean 'gardener'?"),
-        ("11", "'targets' names word 11; the text has words 1 to 10"),
-        ("0", "names word 0"),
-        ("garden|the", "in the text 2 times\n  Name the word by its number (5 and 9)."),
-        ("", "names no word"),
-        (None, "names no word"),
-        ("§", "names '§', which is not a word"),
-        ([2.5], "holds 2.5"),
+        ("gardner", "'gardener'?"),
+        ("11", "1 to 10"),
+        ("0", "word 0"),
+        ("garden|the", "(5 and 9)"),
+        ("", "'targets'"),
+        (None, "'targets'"),
+        ("§", "'§'"),
+        ([2.5], "2.5"),
     ],
 )
 def test_a_target_that_the_text_does_not_have_is_named_with_row_and_item(cell, said):
@@ -121,13 +123,13 @@ def test_drawn_targets_differ_between_items_and_not_with_their_order():
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({"min_letter": 5}, "words: rule 'min_letter' is not known\n  Did you mean 'min_letters'?"),
-        ({"min_letters": 0}, "min_letters is 0; it is a whole number, 1 or more"),
-        ({"min_zipf": "high"}, "min_zipf is 'high'; Zipf frequencies lie between 0 and 9"),
-        ({"min_letters": 9, "max_letters": 5}, "min_letters 9 is above max_letters 5"),
-        ({"place": "middle"}, "words: place 'middle' is not known"),
-        ({}, "the rule says nothing"),
-        ({"column": "a", "every": 2}, "a column of targets stands alone"),
+        ({"min_letter": 5}, "'min_letters'?"),
+        ({"min_letters": 0}, "min_letters is 0;"),
+        ({"min_zipf": "high"}, "min_zipf is 'high'; "),
+        ({"min_letters": 9, "max_letters": 5}, "min_letters 9 "),
+        ({"place": "middle"}, "words: place 'middle'"),
+        ({}, "rule"),
+        ({"column": "a", "every": 2}, "column"),
     ],
 )
 def test_a_setting_for_words_that_makes_no_sense_is_refused(rule, said):
@@ -190,37 +192,30 @@ def test_operations_change_the_words_that_the_columns_change():
     [
         (
             {"position:initial": "The agrdener wtaered the otmatoes."},
-            "column 'position:initial': 'The agrdener wtaered the otmatoes.' changes word 3, 'watered' to 'wtaered', "
-            "which is not a word to change",
+            "column 'position:initial': .* word 3, 'watered' to 'wtaered'",
         ),
-        ({"position:initial": "The agrdener watered otmatoes."}, "has 4 words, the intact text 5"),
-        (
-            {"position:initial": "The agrdener watered the otmatoes!"},
-            "has other spaces or marks than the intact text at its end",
-        ),
-        (
-            {"position:initial": "The agrdener, watered the otmatoes."},
-            "spaces or marks than the intact text before 'watered'",
-        ),
-        ({"position:initial": "The gardener watered the tomatoes."}, "is the intact text"),
-        ({"position:initial": ""}, "'position:initial' is empty"),
+        ({"position:initial": "The agrdener watered otmatoes."}, r"\b4 words.* 5\b"),
+        ({"position:initial": "The agrdener watered the otmatoes!"}, "marks .* end"),
+        ({"position:initial": "The agrdener, watered the otmatoes."}, "marks .* 'watered'"),
+        ({"position:initial": "The gardener watered the tomatoes."}, "'The gardener watered the tomatoes.'"),
+        ({"position:initial": ""}, "'position:initial' .*empty"),
         (
             {"shown_replaced": "The gxrdener watered the tomatoes."},
-            "column 'shown_replaced' changes 'gardener', column 'position:initial' 'gardener', 'tomatoes'",
+            "column 'shown_replaced' .*'gardener', column 'position:initial' 'gardener', 'tomatoes'",
         ),
     ],
 )
 def test_a_text_made_by_hand_that_breaks_a_rule_is_named_with_row_and_column(cells, said):
     with pytest.raises(UserError) as raised:
         make(BY_HAND | cells, levels=HAND_LEVELS, settings=STARRED)
-    assert str(raised.value).startswith("row 1, item 's1' of sentences.csv: ") and said in str(raised.value)
-    assert raised.value.mend or "is empty" in said
+    assert re.match(f"row 1, item 's1' of sentences.csv: .*{said}", str(raised.value))
+    assert raised.value.mend or not cells.get("position:initial", True)
 
 
 def test_an_operation_that_cannot_change_a_word_changed_by_hand_is_named():
     row = {"sentence": "They see gardens.", "position:initial": "They ese gardens."}
     levels = {"initial": "hand-made", "final": {"transpose": "final"}}
-    with pytest.raises(UserError, match=r"level 'final' \(transpose:final\) cannot change 'see'"):
+    with pytest.raises(UserError, match=r"'final' .*transpose:final.* 'see'"):
         make(row, levels=levels)
 
 
@@ -256,7 +251,7 @@ def test_any_reordering_by_hand_is_recorded_as_a_permutation(words, data):
         + "."
     )
     if shown == intact:
-        with pytest.raises(UserError, match="is the intact text"):
+        with pytest.raises(UserError, match=f"'shown': {re.escape(repr(shown))}"):
             describe_by_hand(intact, shown, None, column="shown")
         return
     made = describe_by_hand(intact, shown, None, column="shown")

@@ -6,6 +6,7 @@ import csv
 import datetime
 import gzip
 import io
+import re
 import tempfile
 import zipfile
 from pathlib import Path
@@ -107,23 +108,23 @@ def test_any_bytes_are_read_or_refused_in_words(content, name):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("item,sentense\n1,x\n", "t.csv: column 'sentence' is missing\n  Did you mean 'sentense'?"),
-        ("item,sentence\n1,x\n2,y,z\n", "line 3: 3 cells under 2 columns"),
-        ('item,sentence\n1,"a\nb"\n2\n', "line 4: 1 cells under 2 columns"),
-        ('item,sentence\n1,"open\n', "line 2: unexpected end of data"),
-        ('item,sentence\n1,"a"b\n', "line 2: ',' expected after '\"'"),
-        ("item,item\n1,x\n", "line 1: column 'item' occurs twice"),
-        ("item,\n1,x\n", "line 1: a column has no name, but holds 'x' in line 2"),
-        ("item,sentence\n1,x\n2,\n", "line 3: 'sentence' is empty"),
-        ("item,sentence\n1,a\0b\n", "line 2: a zero byte"),
-        ("item,sentence\n", "holds no rows"),
-        ("", "holds no rows"),
+        ("item,sentense\n1,x\n", "'sentense'?"),
+        ("item,sentence\n1,x\n2,y,z\n", "line 3: 3 cells"),
+        ('item,sentence\n1,"a\nb"\n2\n', "line 4: 1 cells"),
+        ('item,sentence\n1,"open\n', "line 2: "),
+        ('item,sentence\n1,"a"b\n', "line 2: ','"),
+        ("item,item\n1,x\n", "line 1: column 'item'"),
+        ("item,\n1,x\n", "'x' in line 2"),
+        ("item,sentence\n1,x\n2,\n", "line 3: 'sentence'"),
+        ("item,sentence\n1,a\0b\n", "line 2: "),
+        ("item,sentence\n", "rows"),
+        ("", "rows"),
     ],
 )
 def test_a_broken_table_is_named_with_its_line(tmp_path, content, said):
     with pytest.raises(UserError) as raised:
         read_table(written(tmp_path, "t.csv", content), required=["item", "sentence"])
-    assert said in str(raised.value)
+    assert "t.csv" in str(raised.value) and said in str(raised.value)
 
 
 def test_bad_rows_are_listed_with_their_lines_and_the_others_are_read(tmp_path):
@@ -135,13 +136,13 @@ def test_bad_rows_are_listed_with_their_lines_and_the_others_are_read(tmp_path):
         ("7", 8),
     ]
     assert [bad.line for bad in table.bad] == [3, 4, 5, 7]
-    assert "line 8 are read" not in table.bad[3].reason and "line 8 is read" in table.bad[3].reason
-    assert "4 bad rows are left out" in table.description.notes
+    assert "line 8" in table.bad[3].reason
+    assert any(re.match(r"4\b", note) for note in table.description.notes)
 
 
 def test_a_line_cut_in_the_middle_is_named_and_the_others_are_read(tmp_path):
     path = written(tmp_path, "t.jsonl", '{"item": 1, "text": "a"}\n\n{"item": 2, "te')
-    with pytest.raises(UserError, match=r"line 3: not valid JSON.*\n.*cut off"):
+    with pytest.raises(UserError, match=r"line 3: .*JSON"):
         read_table(path)
     table = read_table(path, on_bad="skip")
     assert table.rows == ({"item": 1, "text": "a"},) and [bad.line for bad in table.bad] == [3]
@@ -165,12 +166,12 @@ def test_a_text_file_gives_a_text_a_line_or_a_paragraph(tmp_path):
 
 def test_a_missing_table_a_folder_and_a_name_taken_twice_are_refused(tmp_path):
     for name in ("none.csv", "none.txt", "none.xlsx", "none.jsonl"):
-        with pytest.raises(UserError, match="does not exist"):
+        with pytest.raises(UserError, match=re.escape(str(tmp_path / name))):
             read_table(tmp_path / name)
     with pytest.raises(UserError, match="is a folder"):
         read_table(tmp_path)
     path = written(tmp_path, "t.csv", "sentence,satz\na,b\n")
-    with pytest.raises(UserError, match="there is a column of that name"):
+    with pytest.raises(UserError, match=r"'satz'.*'sentence'"):
         read_table(path, columns={"sentence": "satz"})
 
 
@@ -181,7 +182,7 @@ def test_the_description_says_how_a_table_was_understood(tmp_path):
     assert (described.columns, described.rows, len(described.first)) == (("item", "satz"), 5, 3)
     said = "\n".join(described.lines())
     assert "Windows-1252 (guessed" in said and "semicolon" in said
-    assert "do these words look right? Bären, hören, Töne" in said
+    assert "Bären, hören, Töne" in said
     assert "satz: Die Bären hören 2,5 Töne" in said and "hören 3,5" not in said
 
 
@@ -212,9 +213,7 @@ def test_the_language_settles_what_bytes_leave_open(tmp_path):
     assert "şarkı" not in read_table(path)[0]["text"]  # without it: Windows-1252, called a guess
 
 
-@pytest.mark.parametrize(
-    ("encoding", "said"), [("utf-8", "byte 0xDC does not fit"), ("utf-9", "is not known")]
-)
+@pytest.mark.parametrize(("encoding", "said"), [("utf-8", "0xDC"), ("utf-9", "'utf-9'")])
 def test_a_given_encoding_that_does_not_fit_is_refused(tmp_path, encoding, said):
     path = written(tmp_path, "t.csv", "item;text\n1;Übel\n".encode("cp1252"))
     with pytest.raises(UserError, match=said):
@@ -236,8 +235,7 @@ def test_a_stray_quote_costs_its_own_line_and_not_those_after_it(tmp_path, stray
     numbers = [number for number in range(1, 3 + after.count("\n")) if number not in broken]
     assert [row["item"] for row in table] == [str(number) for number in numbers]
     assert [bad.line for bad in table.bad] == [number + 1 for number in sorted(broken)]
-    assert "a double quote is opened" in table.bad[0].reason
-    with pytest.raises(UserError, match=r"t\.csv, line 3: a double quote is opened"):
+    with pytest.raises(UserError, match=r"t\.csv, line 3: .*quote"):
         read_table(path)
 
 
@@ -358,13 +356,13 @@ def test_a_sheet_is_read_by_name_and_others_are_told(tmp_path):
     assert read_table(path, sheet="words")[0] == {"item": "b"}
     assert read_table(path)[0] == {"item": "a"}
     assert any("'words'" in note for note in read_table(path).description.notes)
-    with pytest.raises(UserError, match="Did you mean 'words'"):
+    with pytest.raises(UserError, match="'words'"):
         read_table(path, sheet="word")
 
 
 def test_a_formula_without_a_result_and_an_error_are_bad_rows(tmp_path):
     path = saved_workbook(tmp_path, [["item", "n"], ["a", "=1+1"], ["b", "#N/A"], ["c", 1]])
-    with pytest.raises(UserError, match="line 2: cell B2 holds a formula without its result"):
+    with pytest.raises(UserError, match=r"line 2: .*\bB2\b"):
         read_table(path)
     table = read_table(path, on_bad="skip")
     assert [row["item"] for row in table] == ["c"]
@@ -376,5 +374,5 @@ def test_a_workbook_cut_in_the_middle_is_named(tmp_path, share):
     path = saved_workbook(tmp_path, [["item", "text"], *([n, f"text {n}"] for n in range(200))])
     whole = path.read_bytes()
     path.write_bytes(whole[: int(len(whole) * share)])
-    with pytest.raises(UserError, match=r"t\.xlsx is no complete XLSX workbook"):
+    with pytest.raises(UserError, match=r"t\.xlsx .*XLSX"):
         read_table(path)

@@ -83,7 +83,7 @@ def test_speakers_and_turns_of_a_dialogue_survive_every_condition():
 def test_words_move_within_turns_and_sentences_of_a_dialogue_do_not_move():
     (item,) = make("question", levels={"reversed": "words:reverse"}).items
     assert item.shown["dialogue"].split("\n")[0].startswith("Woman: letters the hide captain")
-    with pytest.raises(UserError, match="the sentences of a dialogue cannot be reordered"):
+    with pytest.raises(UserError, match=r"sentences:shuffle.*dialogue"):
         make("question", levels={"mixed": "sentences:shuffle"})
 
 
@@ -119,7 +119,7 @@ def test_without_evidence_the_question_is_asked_alone():
 
 @pytest.mark.parametrize("task", ["recover", "rectify", "summarise"])
 def test_a_text_that_is_all_there_is_cannot_be_withheld(task):
-    with pytest.raises(UserError, match="nothing is left to answer"):
+    with pytest.raises(UserError, match=f"{task}.* passage"):
         make(task, record(**PASSAGE), levels={"intact": "none", "no text": "withhold"})
 
 
@@ -178,7 +178,7 @@ def test_summaries_and_translations_have_an_answer_only_where_a_reference_is_nam
     assert make("summarise", one, options={"reference": "short"}).items[0].answer == "Goats wander."
     translated = make("translate", one, options={"target_language": "zh"}).items[0]
     assert (translated.answer, translated.key) == (None, {"target_language": "zh"})
-    with pytest.raises(UserError, match="needs target_language"):
+    with pytest.raises(UserError, match="target_language"):
         make("translate", one)
 
 
@@ -187,31 +187,21 @@ def test_a_passage_with_several_questions_is_read_once_whatever_their_order():
     for order in (twins, twins[::-1]):
         made = make("rectify", *order)
         assert {item.item_id for item in made.items} == {"a"}
-        assert {one.record_id: one.reason for one in made.skipped} == {
-            "b": "the same passage as 'a'",
-            "c": "the same passage as 'a'",
-        }
+        assert {one.record_id for one in made.skipped} == {"b", "c"}
+        assert all("'a'" in one.reason for one in made.skipped)
     assert {item.item_id for item in make("question", *twins).items} == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
     ("task", "changed", "said"),
     [
-        (
-            "question",
-            {"answer": None},
-            r"record 'r1' of dream \(test.json, line 7\) has no answer: it is not labelled",
-        ),
-        ("question", {"answer": "Cellar"}, "answer 'Cellar' is none of its choices"),
-        ("question", {"texts": {"dialogue": DIALOGUE}}, "has no question to ask about its dialogue"),
-        ("question", {"texts": {"question": "Who?"}}, "has no text 'dialogue'"),
-        ("question", {"texts": {"dialogue": " ", "question": "Who?"}}, "its dialogue is empty"),
-        ("question", {"choices": ("Yes", "Yes"), "answer": "Yes"}, "two of its choices are the same"),
-        (
-            "recover",
-            {"texts": {"dialogue": "M: So it is."}},
-            "condition 'KFL' .* can change no word of its dialogue",
-        ),
+        ("question", {"answer": None}, r"record 'r1' of dream \(test.json, line 7\) .*answer"),
+        ("question", {"answer": "Cellar"}, "answer 'Cellar'"),
+        ("question", {"texts": {"dialogue": DIALOGUE}}, "question"),
+        ("question", {"texts": {"question": "Who?"}}, "'dialogue'"),
+        ("question", {"texts": {"dialogue": " ", "question": "Who?"}}, "dialogue .*empty"),
+        ("question", {"choices": ("Yes", "Yes"), "answer": "Yes"}, "choices"),
+        ("recover", {"texts": {"dialogue": "M: So it is."}}, "condition 'KFL' .*dialogue"),
     ],
 )
 def test_an_unsuitable_record_stops_by_name_or_is_listed(task, changed, said):
@@ -226,16 +216,13 @@ def test_an_unsuitable_record_stops_by_name_or_is_listed(task, changed, said):
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"task": "recovr"}, "task 'recovr' is not known\n  Did you mean 'recover'?"),
-        ({"options": {"feild": "question"}}, "Did you mean 'field'?"),
-        ({"options": {"target_language": "zh"}}, "option of task question: 'target_language' is not known"),
-        ({"levels": {"a": "KLF"}}, "'KLF' is not known"),
-        ({"number": 9}, "9 records were requested, but only 1 suit task question"),
-        ({"exemplars": "printed"}, "the papers print no examples for task 'question'"),
-        (
-            {"published": True, "options": {"also_scramble": "question"}},
-            "only the reading field was scrambled",
-        ),
+        ({"task": "recovr"}, "'recover'?"),
+        ({"options": {"feild": "question"}}, "'field'?"),
+        ({"options": {"target_language": "zh"}}, "'target_language'"),
+        ({"levels": {"a": "KLF"}}, "'KLF'"),
+        ({"number": 9}, "9 records"),
+        ({"exemplars": "printed"}, "task 'question'"),
+        ({"published": True, "options": {"also_scramble": "question"}}, "reading field"),
         ({"published": True, "levels": {"a": "KR2"}}, "KR2"),
     ],
 )

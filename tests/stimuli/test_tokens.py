@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -55,7 +57,6 @@ def test_a_tokenizer_that_is_not_there_is_named_with_what_to_do(given):
 def test_a_damaged_tokenizer_file_is_named(tmp_path):
     broken = tmp_path / "tokenizer.json"
     broken.write_text('{"version": "1.0", "model": ', "utf-8")
-    with pytest.raises(UserError, match="cannot be loaded"):
-        load_tokenizer(broken)
-    with pytest.raises(UserError, match="cannot be loaded"):
-        load_tokenizer(tmp_path)
+    for given in (broken, tmp_path):
+        with pytest.raises(UserError, match=re.escape(repr(str(given)))):
+            load_tokenizer(given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,8 @@ def test_with_fixed_items_a_deterministic_model_is_known_and_the_report_says_whi
     assert model.se == 0 and model.low == model.high == model.estimate
     apart = by["initial − internal", ("human", "restorer")]
     assert apart.se > 0 and apart.crossed is not None and apart.crossed.to == "participants"
-    assert "for these items" in " ".join(str(one) for one in paragraphs(analysis, [], {}, None))
+    sampled = replace(analysis, plan=replace(analysis.plan, items="random"))
+    assert paragraphs(analysis, [], {}, None) != paragraphs(sampled, [], {}, None)
 
 
 def test_people_and_a_model_are_in_no_logistic_model_together(carried: Analysis) -> None:

@@ -68,7 +68,7 @@ def test_states_stand_beside_their_trials_over_runs_and_in_any_order(study: Path
         assert read.dtype == np.float32 and (read == expected.astype(np.float32)).all()
         assert (one.layer(number, where) == read[where]).all()
     assert one.folder == (study / "states" / "run-b").resolve()
-    with pytest.raises(UserError, match="layer 3 is none of net's"):
+    with pytest.raises(UserError, match=r"\b3\b.*net"):
         one.layer(3)
 
 
@@ -107,8 +107,8 @@ def test_runs_of_unlike_shape_come_apart_and_damage_is_named(study: Path) -> Non
         ("run-a", 4, 3), ("run-b", 2, 2),
     ]  # fmt: skip
     (study / "states" / "run-a" / "layer_01.npy").write_bytes(b"no array")
-    with pytest.raises(UserError, match=r"are damaged: layer_01\.npy cannot be read"):
+    with pytest.raises(UserError, match=r"run-a .*layer_01\.npy"):
         kept_states(tables, "last")
     (study / "states" / "run-a" / "layer_01.npy").unlink()
-    with pytest.raises(UserError, match="layers are missing"):
+    with pytest.raises(UserError, match=r"run-a .*\[4\]"):
         kept_states(tables, "last")

@@ -162,12 +162,12 @@ def test_maps_of_unlike_conditions_are_compared_in_those_that_both_have() -> Non
     other[0] = np.nan
     kept, (a, b) = common([(("x", "y", "z"), one), (("x", "z", "w", "y"), other)])
     assert kept == ("y", "z") and (a == one[1:]).all() and (b == other[[3, 1]]).all()
-    with pytest.raises(UserError, match="at least 3 conditions"):
+    with pytest.raises(UserError, match=r"\(2, 2\)(?s:.*)\b3\b"):
         alike(a, b, 1)
 
 
 def test_missing_items_do_not_shift_the_means_of_others() -> None:
     cells = np.array([[[1.0]], [[3.0]], [[np.nan]]])
     assert means(cells)[0, 0] == 2 and np.isnan(means(cells[2:])[0, 0])
-    with pytest.raises(UserError, match="with missing cells"):
+    with pytest.raises(UserError, match=r"\(2, 5, 3, 2\)"):
         between_readers(np.full((2, 5, 3, 2), np.nan), 1)

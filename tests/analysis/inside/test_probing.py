@@ -103,7 +103,7 @@ def test_probes_that_judge_every_item_alike_may_differ_in_as_many_items_as_the_s
         assert part.low_all[at] <= part.low[at] and part.high_all[at] >= part.high[at]
     risen = (found.steps.low[0, 0], found.steps.low_all[0, 0])
     assert not found.steps.unmoved[0, 0] and min(risen) > 0, "a step that items vouch for keeps its bootstrap"
-    assert "judged alike by two probes" in found.intervals
+    assert "Wilson" in found.intervals
 
 
 def test_whoever_lets_an_item_into_training_and_test_would_see_it_here(
@@ -202,8 +202,8 @@ def test_layers_that_are_kept_are_not_computed_again_and_a_stop_loses_one(
     assert kept == ["layer_00.npz", "layer_01.npz"]
     told: list[str] = []
     first, _ = probings(load(data), told.append)
-    assert len(done) == 5 and told[0] == "probing net (the right answer): layer 2 of 3"
-    assert told[1].startswith("probing net (the right answer): layer 3 of 3") and len(told) == 2
+    assert len(done) == 5 and len(told) == 2
+    assert all(f"layer {layer} of 3" in one for layer, one in zip((2, 3), told, strict=True))
     again, _ = probings(load(data), told.append)
     assert len(done) == 5 and len(told) == 2, "nothing is computed a second time"
     for one, other in zip(first[0].layers, again[0].layers, strict=True):
@@ -237,7 +237,7 @@ def test_items_of_the_training_split_train_and_all_others_test(tmp_path: Path) -
     wrong = probing_study(
         tmp_path / "wrong", items=30, layers=2, probing={"test": ["deev"]}, split=("dev", "train")
     )
-    with pytest.raises(UserError, match="'deev' is not known"):
+    with pytest.raises(UserError, match="'deev'"):
         probings(load(wrong))
 
 
@@ -260,8 +260,7 @@ def test_too_few_items_are_told_and_not_probed(
     tmp_path: Path, items: int, settings: dict[str, object] | None
 ) -> None:
     found, failed = probings(load(probing_study(tmp_path, items=items, layers=2, probing=settings)))
-    assert not found
-    assert [one.why for one in failed] == ["Fewer than two answers have enough independent items."]
+    assert not found and len(failed) == 1 and failed[0].why
 
 
 @pytest.mark.full

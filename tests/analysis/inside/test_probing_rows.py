@@ -102,7 +102,7 @@ def test_families_are_joined_through_what_they_have_in_common_and_a_plain_covari
     ]
     assert together(items) == [{"a", "b", "c"}, {"d"}, {"e"}, {"f"}]
     assert together(items, ("topic",)) == [{"a", "b", "c", "d"}, {"e"}, {"f"}]
-    with pytest.raises(UserError, match="'topik' is not known"):
+    with pytest.raises(UserError, match="'topik'"):
         together(items, ("topik",))
 
 
@@ -149,5 +149,5 @@ def test_what_a_study_says_is_read_with_its_defaults() -> None:
         predict=("answer", "condition"), penalties=(0.01, 1.0)
     )
     assert settings_of({"test": "dev"}) == Settings(test=("dev",), penalties=PENALTIES)
-    with pytest.raises(UserError, match="names both `folds:` and `test:`"):
+    with pytest.raises(UserError, match=r"`folds:`.*`test:`"):
         settings_of({"folds": 5, "test": "dev"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -82,22 +83,22 @@ def test_a_file_of_other_refits_is_refused(found: Fit, data: pd.DataFrame, tmp_p
         (other, 1, None),
         (found, 1, standard_errors),
     ):
-        with pytest.raises(UserError, match="does not hold refits of this model"):
+        with pytest.raises(UserError, match=re.escape(str(file))):
             bootstrap(asked, 2, seed=seed, statistic=statistic, keep=file)
     assert file.read_text() == before
     broken = tmp_path / "notes.txt"
     broken.write_text("my notes\n")
-    with pytest.raises(UserError, match="does not hold refits"):
+    with pytest.raises(UserError, match=re.escape(str(broken))):
         bootstrap(found, 2, keep=broken)
     assert broken.read_text() == "my notes\n"
-    with pytest.raises(UserError, match="cannot hold refits"):
+    with pytest.raises(UserError, match="nowhere"):
         bootstrap(found, 2, keep=tmp_path / "nowhere" / "refits.jsonl")
 
 
 def test_what_cannot_work_is_refused_before_any_refit(found: Fit) -> None:
-    with pytest.raises(UserError, match="cannot be sent to other processes"):
+    with pytest.raises(UserError, match="lambda"):
         bootstrap(found, 2, processes=2, statistic=lambda again: [again.sigma])
     with pytest.raises(UserError, match="processes is 0"):
         bootstrap(found, 2, processes=0)
-    with pytest.raises(UserError, match="2 names are given; the statistic has 3 numbers"):
+    with pytest.raises(UserError, match=r"\b2 names.*\b3\b"):
         bootstrap(found, 2, statistic=standard_errors, names=["a", "b"])

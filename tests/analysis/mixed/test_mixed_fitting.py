@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -93,7 +94,8 @@ def test_missing_rows_are_dropped_counted_and_explained(crossed: Simulate) -> No
     found = fit("rt ~ cond + (1 | participant)", data)
     assert found.nobs == len(data) - 4
     assert found.rows.tolist() == list(range(4, len(data)))
-    assert found.warnings == ("4 of 192 rows dropped for missing values: rt in 3, cond in 2",)
+    (note,) = found.warnings
+    assert (note.values["dropped"], note.values["rows"]) == (4, 192) and "rt in 3, cond in 2" in note
 
 
 def test_a_singular_term_is_named(crossed: Simulate) -> None:
@@ -104,7 +106,8 @@ def test_a_singular_term_is_named(crossed: Simulate) -> None:
     data["rt"] -= data.groupby("item")["rt"].transform("mean")
     found = fit("rt ~ 1 + (1 | participant) + (1 | item)", data)
     assert found.singular
-    assert any("(Intercept) by item" in w for w in found.warnings)
+    (note,) = found.warnings
+    assert (note.code, note.values["group"]) == ("singular_variance", "item")
     assert found.converged
 
 
@@ -113,17 +116,17 @@ def test_columns_that_others_explain_are_dropped_by_name(crossed: Simulate) -> N
     data["twice"] = 2 * data["log.freq"] + 1
     found = fit("rt ~ log.freq + twice + cond + (1 | participant)", data)
     assert "twice" not in set(found.fixed["term"])
-    assert found.warnings == ("fixed-effect model matrix is rank deficient so dropping 1 column: twice",)
+    (note,) = found.warnings
+    assert note.code == "columns_dropped" and "twice" in note
 
 
 def test_a_cell_without_variation_is_pointed_out(crossed: Simulate) -> None:
     data = crossed(seed=14)
     data.loc[(data["agent"] == "model") & (data["cond"] == "intact"), "correct"] = 1
     found = fit("correct ~ agent * cond + (1 | participant)", data, "binomial")
-    assert any(
-        "every response with agent = model, cond = intact is a success (n = 32)" in w for w in found.warnings
-    )
-    assert any("standard error of" in w for w in found.warnings) or not found.converged
+    cells = {w.values["cell"]: w.values["n"] for w in found.warnings if w.code == "uniform_cell"}
+    assert cells == {"agent = model, cond = intact": 32}
+    assert any(w.code == "large_se" for w in found.warnings) or not found.converged
 
 
 @pytest.mark.parametrize("link", ["logit", "probit"])
@@ -205,7 +208,8 @@ def test_levels_that_do_not_occur_are_left_out_and_reported(crossed: Simulate) -
         "rt ~ cond + (1 | item)", crossed(), levels={"cond": ["intact", "final", "internal", "initial"]}
     )
     assert found.fixed["term"].tolist() == ["(Intercept)", "condinternal", "condinitial"]
-    assert found.warnings == ("levels of cond that do not occur in the data are left out: final",)
+    (note,) = found.warnings
+    assert note.code == "levels_absent" and "cond" in note and "final" in note
 
 
 def test_prediction_for_new_rows_needs_their_columns_and_known_levels(crossed: Simulate) -> None:
@@ -215,7 +219,7 @@ def test_prediction_for_new_rows_needs_their_columns_and_known_levels(crossed: S
     assert some.to_numpy() == pytest.approx(whole.to_numpy()[-3:])
     with pytest.raises(UserError, match=r"column 'log\.freq'"):
         predict(found, data[["cond"]], random=False)
-    with pytest.raises(UserError, match="level of cond 'final'"):
+    with pytest.raises(UserError, match="cond 'final'"):
         predict(found, data.assign(cond="final"), random=False)
 
 
@@ -241,11 +245,7 @@ def test_a_text_among_numbers_is_named_with_its_row(crossed: Simulate, formula: 
     family = "binomial" if formula.startswith("cbind") else "gaussian"
     with pytest.raises(UserError) as error:
         fit(formula, data, family)
-    assert (
-        "column 'rt' holds numbers, but 1 value is no number: the first is 'fast' in row 10"
-        in error.value.message
-    )
-    assert "leave the cell empty" in str(error.value)
+    assert re.search("'rt' .*'fast' in row 10", error.value.message) and error.value.mend
 
 
 def test_the_search_leaves_a_saddle_at_zero() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,8 +76,8 @@ def test_an_adjustment_that_does_not_apply_is_replaced_and_said(logistic: Fit) -
     interaction = cells.interaction({"cond": "pairwise", "agent": "pairwise"}, adjust="tukey")
     plain = cells.interaction({"cond": "pairwise", "agent": "pairwise"}, adjust="sidak")
     assert interaction["p"].tolist() == plain["p"].tolist()
-    assert "sidak instead of tukey" in interaction.attrs["adjustment"]
-    assert "sidak instead of dunnett" in cells.pairs("agent", adjust="dunnett").attrs["adjustment"]
+    assert re.match("sidak .*tukey", interaction.attrs["adjustment"])
+    assert re.match("sidak .*dunnett", cells.pairs("agent", adjust="dunnett").attrs["adjustment"])
     single = cells.pairs("cond", adjust="tukey")
     assert single.attrs["adjustment"] == "none"
     assert single["p"].tolist() == cells.pairs("cond", adjust="none")["p"].tolist()
@@ -128,11 +130,11 @@ def test_kenward_rogers_sums_over_levels_are_the_matrix_formula(linear: Fit) -> 
 
 
 def test_kenward_roger_is_refused_where_it_is_not_defined(data: pd.DataFrame, logistic: Fit) -> None:
-    with pytest.raises(UserError, match="fitted by ML"):
+    with pytest.raises(UserError, match=r"Kenward-Roger.* ML\b"):
         kenward_roger(fit("rt ~ cond + (1 | item)", data, reml=False))
-    with pytest.raises(UserError, match="gaussian models; this one is binomial"):
+    with pytest.raises(UserError, match=r"Kenward-Roger.*binomial"):
         with_degrees(logistic, "kenward-roger")
-    with pytest.raises(UserError, match="linear models; this one is binomial"):
+    with pytest.raises(UserError, match=r"Satterthwaite.*binomial"):
         with_degrees(logistic, "satterthwaite")
 
 
@@ -145,8 +147,8 @@ def test_degrees_of_freedom_asked_for_reach_every_table(linear: Fit) -> None:
     assert plain.fixed["df"].isna().all()
     assert plain.fixed["p"].to_numpy() == pytest.approx(2 * stats.norm.sf(np.abs(plain.fixed["statistic"])))
     assert np.isinf(anova(plain)["denominator"]).all()
-    assert "df by Kenward-Roger" in adjusted.summary()
-    with pytest.raises(UserError, match="already carries Kenward-Roger"):
+    assert "Kenward-Roger" in adjusted.summary()
+    with pytest.raises(UserError, match="Kenward-Roger"):
         with_degrees(adjusted, "satterthwaite")
 
 
@@ -161,7 +163,7 @@ def test_a_new_variance_is_tested_by_the_mixture_that_it_has(data: pd.DataFrame)
     assert two.mixture == (1, 2)
     expected = (stats.chi2.sf(two.statistic, 1) + stats.chi2.sf(two.statistic, 2)) / 2
     assert two.p_boundary == pytest.approx(expected)
-    assert "half chi-squared(1) and half chi-squared(2)" in two.sentence()
+    assert re.search(r"chi-squared\(1\).*chi-squared\(2\)", two.sentence())
     correlation = likelihood_ratio_test(loose, slope)
     assert (correlation.boundary, correlation.p_boundary) == (False, None)
     both = likelihood_ratio_test(base, fit("rt ~ cond + (1 + log.freq | participant) + (1 | item)", data))
@@ -212,7 +214,7 @@ def test_a_profile_that_reaches_the_edge_ends_there(data: pd.DataFrame) -> None:
 
 def test_a_profile_refuses_what_is_no_likelihood_and_unknown_names(data: pd.DataFrame, logistic: Fit) -> None:
     penalised = fit("correct ~ cond + (1 | item)", data, "binomial", penalty="normal")
-    with pytest.raises(UserError, match="no likelihood to profile"):
+    with pytest.raises(UserError, match=re.escape(penalised.method)):
         profile_intervals(penalised)
     with pytest.raises(UserError, match="parameter 'agentmodle'"):
         profile_intervals(logistic, ["agentmodle"])
@@ -298,7 +300,7 @@ def test_errors_of_predictions_solve_hendersons_equations(linear: Fit) -> None:
 
 def test_a_level_not_seen_is_refused_or_carries_its_whole_variance(data: pd.DataFrame, logistic: Fit) -> None:
     new = data.head(2).assign(participant="nobody")
-    with pytest.raises(UserError, match="'nobody' of participant is a level that the fit has not seen"):
+    with pytest.raises(UserError, match="'nobody' of participant"):
         predict(logistic, new)
     ours = predict(logistic, new, scale="link", se=True, new_levels="population")
     known = predict(logistic, data.head(2), scale="link", se=True)
@@ -321,7 +323,7 @@ def test_predictions_keep_missing_rows_and_take_the_offset(data: pd.DataFrame) -
     with pytest.raises(UserError, match="trials"):
         predict(found, data.drop(columns="trials"))
     numbers = fit("errors ~ cond + (1 | item)", data, "poisson", offset=np.zeros(len(data)))
-    with pytest.raises(UserError, match="given as numbers"):
+    with pytest.raises(UserError, match="offset"):
         predict(numbers, data)
 
 
@@ -356,7 +358,7 @@ def test_slopes_on_the_response_scale_are_derivatives_of_the_mean(data: pd.DataF
         assert row.estimate == pytest.approx((ends[1] - ends[0]) / 2e-4, rel=1e-5)
     straight = trends(found, "log.freq", "cond").table()
     assert straight["estimate"][0] == pytest.approx(found.fixed.set_index("term").loc["log.freq", "estimate"])
-    with pytest.raises(UserError, match="'cond' is a factor"):
+    with pytest.raises(UserError, match="'cond'"):
         trends(found, "cond")
 
 

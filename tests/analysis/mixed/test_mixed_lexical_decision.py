@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +42,7 @@ def test_the_fit_says_which_term_lost_a_dimension(found: Fit) -> None:
     assert found.singular
     told = [w for w in found.warnings if "singular" in w]
     assert len(told) == 1
-    assert "by participant" in told[0]
-    assert "t:f varies only along with (Intercept), t, f" in told[0]
+    assert re.search(r"participant .*\(t:f .*\(Intercept\), t, f\)", told[0])
 
 
 def simulated(found: Fit, data: pd.DataFrame, number: int) -> np.ndarray:

@@ -132,7 +132,7 @@ def test_least_squares_serves_means_tests_profiles_and_refits(
     data: pd.DataFrame, fits: dict[str, Fit]
 ) -> None:
     one = fit("rt ~ cond", data)
-    assert "Linear model (least squares)" in one.summary() and "Random" not in one.summary()
+    assert one.method == "least squares" and not one.groups and f"({one.method})" in one.summary()
     pairs = margins(one, ["cond"]).pairs()
     assert pairs["df"].to_numpy() == pytest.approx(one.nobs - 3)
     whole = anova(one)
@@ -151,15 +151,15 @@ def test_a_random_effect_is_tested_against_none(data: pd.DataFrame) -> None:
     less, more = fit("rt ~ cond", data, reml=False), fit("rt ~ cond + (1 | item)", data, reml=False)
     test = likelihood_ratio_test(less, more)
     assert test.mixture == (0, 1) and test.statistic > 0
-    with pytest.raises(UserError, match="fitted by least squares, the other by REML"):
+    with pytest.raises(UserError, match=r"least squares.*REML"):
         likelihood_ratio_test(fit("rt ~ cond", data), fit("rt ~ cond + (1 | item)", data))
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"nagq": 5}, "nagq is for models with random effects"),
-        ({"information": "observed"}, "information is for models with random effects"),
+        ({"nagq": 5}, "nagq"),
+        ({"information": "observed"}, "information"),
     ],
 )
 def test_what_belongs_to_random_effects_is_refused_without_them(
@@ -167,7 +167,7 @@ def test_what_belongs_to_random_effects_is_refused_without_them(
 ) -> None:
     with pytest.raises(UserError, match=said):
         fit("correct ~ cond", data, "binomial", **more)
-    with pytest.raises(UserError, match="no random effects"):
+    with pytest.raises(UserError, match=r"\(1 \| participant\)"):
         random_modes(fit("correct ~ cond", data, "binomial"))
-    with pytest.raises(UserError, match="degrees of freedom are exact"):
+    with pytest.raises(UserError, match="Kenward-Roger"):
         with_degrees(fit("rt ~ cond", data), "kenward-roger")

@@ -254,7 +254,7 @@ def test_what_follows_from_an_ordinal_fit() -> None:
     assert [row["term"] for row in told["thresholds"]] == ["1|2", "2|3", "3|4", "4|5"]
     assert "(Intercept)" not in [row["term"] for row in told["fixed"]]
     assert len(told["vcov"]) == len(told["fixed"]) == 3
-    assert "Thresholds between categories" in ours.summary()
+    assert all(row["term"] in ours.summary() for row in told["thresholds"])
 
 
 def test_the_public_interface_speaks_of_ratings() -> None:
@@ -267,14 +267,14 @@ def test_the_public_interface_speaks_of_ratings() -> None:
     assert shares.groupby("cond")["estimate"].sum().to_list() == pytest.approx([1.0] * 3)
     pairs = model.contrasts("cond", scale="response")
     assert pairs["rating"].to_list() == [c for c in "12345" for _ in range(3)]
-    assert pairs.attrs["title"].endswith("holm, per family)")
-    with pytest.raises(UserError, match="nothing to compare"):
+    assert "holm" in pairs.attrs["title"]
+    with pytest.raises(UserError, match="one mean"):
         model.contrasts("", scale="response")
     assert model.means("cond", scale="mean")["estimate"].between(1.0, 5.0).all()
     assert set(np.unique(model.simulate(3))) <= {1.0, 2.0, 3.0, 4.0, 5.0}
     with pytest.raises(UserError, match="latent scale"):
         model.means("cond", slopes="x", scale="response")
-    with pytest.raises(UserError, match="of ordinal models"):
+    with pytest.raises(UserError, match="gaussian"):
         fit_table(ratings(), CROSSED).means("cond", scale="mean")
     assert "rating" in model.to_apa("cond")
     assert model.to_apa().count("\n- ") == 3
