@@ -117,7 +117,7 @@ def test_from_the_shell_a_mistake_ends_with_2_and_no_traceback(trials):
         [*command, "--formula", "rt ~ kond + (1 | participant)"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "Did you mean 'cond'?" in done.stderr
+    assert "'cond'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +81,8 @@ def test_a_control_a_slope_and_a_smaller_model_are_answered_in_words(trials):
     assert done.exit_code == 0, done.output
     assert "adjustment: dunnett" in done.output
     assert "final - intact" in done.output
-    assert "25 refits to responses drawn from the model (seed 3)" in done.output
-    assert "half chi-squared(1) and half chi-squared(2)" in done.output
+    assert re.search(r"\b25 .*\(seed 3\)", done.output)
+    assert re.search(r"chi-squared\(1\) .*chi-squared\(2\)", done.output)
     slopes = asked(trials, "--slopes", "freq")
     assert slopes["slopes"]["rows"][0]["estimate"] == pytest.approx(slopes["fixed"][-1]["estimate"])
 

@@ -80,7 +80,7 @@ def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study):
     file.write_text(remarked, "utf-8")
     done = wrods("serve", study, "--port", 0, "--no-browser")
     assert done.exit_code == 2 and "texts.json, line 2: [FILL IN: laboratory]" in done.output
-    assert "have 1 placeholder;" in done.output
+    assert "1 placeholder" in done.output
     (study / "texts.json").unlink()
     title = re.sub(
         r"(?m)^  title: .*$", '  title: "Reading [FILL IN: what]"', file.read_text("utf-8"), count=1
@@ -92,7 +92,7 @@ def test_placeholders_count_in_study_yaml_and_in_a_lab_s_own_texts(study):
 
 def test_a_plan_is_not_frozen_with_placeholders_unless_only_models_take_part(study):
     done = wrods("freeze", study)
-    assert done.exit_code == 2 and "[FILL IN: ethics committee]" in done.output
+    assert done.exit_code == 2 and "[FILL IN: " in done.output
     assert not (study / "freeze.json").exists()
     file = study / "study.yaml"
     file.write_text(re.sub(r"(?m)^  wanted: .*\n", "", file.read_text("utf-8")), "utf-8")
@@ -101,7 +101,7 @@ def test_a_plan_is_not_frozen_with_placeholders_unless_only_models_take_part(stu
 
 def test_check_names_what_is_to_be_completed_and_finds_the_study_valid(study):
     done = wrods("check", study)
-    assert done.exit_code == 0 and "[FILL IN: ethics committee]" in done.output
+    assert done.exit_code == 0 and "[FILL IN: " in done.output
     numbers = json.loads(wrods("check", study, "--json").output)
     assert len(numbers["placeholders"]) == done.output.count("texts/consent.md, line") > 9
     complete(study / "texts/consent.md")

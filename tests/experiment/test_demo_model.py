@@ -149,4 +149,3 @@ def test_the_card_states_the_measured_numbers_and_their_limits(metrics):
     assert card == model_card(metrics)
     full = metrics["held_out"]["exact"]["full"]
     assert f"| full | {full['proportion']:.3f} [{full['ci_low']:.3f}, {full['ci_high']:.3f}] |" in card
-    assert "Not a finding" in card and "throws nearly everything away" in card

@@ -109,7 +109,7 @@ def test_each_item_comes_in_every_condition_across_lists(make):
 
 def test_a_practice_row_with_an_unknown_level_names_it(make):
     practice = "item,sentence,position\np1,Another gardener watered tomatoes,finl\n"
-    with pytest.raises(UserError, match="level of position 'finl'") as error:
+    with pytest.raises(UserError, match="'finl'") as error:
         make_items(make(f"{{{POSITION}}}", practice=practice))
     assert error.value.mend is not None
     assert "final" in error.value.mend

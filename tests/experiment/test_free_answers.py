@@ -206,5 +206,5 @@ def test_a_task_that_says_nothing_by_itself_needs_a_question(shared, tmp_path, t
     text = text.replace("{problem: {exemplars: printed}}", f"{{{task}}}" if ":" in task else task)
     text = text.replace("show: question, read_as: option", "show: passage, multiline: true")
     (tmp_path / "study.yaml").write_text(text, "utf-8")
-    with pytest.raises(UserError, match="says nothing to readers"):
+    with pytest.raises(UserError, match=r"materials\.task"):
         make_items(load_study(tmp_path))

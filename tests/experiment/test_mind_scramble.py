@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.papers.mind_scramble import verdicts
 from experiment.papers.mind_scramble.verdicts import CORRECTED, RELEASED, SCORERS, fault_rows, values_of
+from experiment.scoring.execution import FATES
 from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
 from experiment.study import Study
 from experiment.templates.parts import parts_of
@@ -139,7 +139,7 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path, shared):
     assert "wrods score" in wrods("run", folder, "--model", "oracle")
     assert "wrods score" in wrods("simulate", folder, "--readers", "1")
     before = wrods("score", folder, "--execute", "--dry-run")
-    assert "oracle: every test held" in before and "S001: " in before and "Nothing was written." in before
+    assert f"oracle: {FATES['passed']}" in before and "S001: " in before
     wrods("score", folder, "--execute")
     assert re.search(r"[6-8] responses stay as their tests judged them", wrods("score", folder))
 
@@ -168,8 +168,8 @@ def test_every_part_runs_with_simulated_people_and_a_local_model(tmp_path, share
         wrods("score", folder, "--execute", "--model", "tiny")
     wrods("report", folder)
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
-    assert "Mind Scramble's tables and figures" in html.unescape(page)
-    assert ("No answer of this study has been scored yet" in page) == (part in ("summarise", "translate"))
+    assert 'id="mind-scramble"' in page
+    assert ("wrods score --similarity" in page) == (part in ("summarise", "translate"))
     assert "Simulated readers" in page
 
 

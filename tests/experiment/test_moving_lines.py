@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -39,14 +40,13 @@ def reading(make_study: Callable[..., Study], *changes: tuple[str, str], block: 
 def test_check_says_how_many_texts_break_and_after_which_word(make_study):
     remarks = make_items(reading(make_study)).remarks
     (said,) = [line for line in remarks if "moving window" in line]
-    assert "line 12: procedure[3].block: 2 of 4 texts take up to 2 lines" in said
-    assert "first: long intact, after 'water'" in said
+    assert re.search(r"line 12: procedure\[3\]\.block: 2 of 4 .* 2 .*long intact.*'water'", said)
     assert f"line_length: {len(LONG) - 2} keeps each on one line" in said
 
 
 def test_a_line_wider_than_the_smallest_window_is_refused_with_the_length_that_fits(make_study):
     small = ("seed: 7\n", "seed: 7\nparticipants: {eligible: {screen: 1024x640}}\n")
-    with pytest.raises(UserError, match=r"a line of long intact has 6\d characters.*which holds 56") as told:
+    with pytest.raises(UserError, match=r"long intact .*\b6\d\b.*\b56\b") as told:
         make_items(reading(make_study, small))
     assert "line_length: 56" in str(told.value)
     shorter = reading(make_study, small, block="      line_length: 56\n")

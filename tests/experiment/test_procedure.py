@@ -109,13 +109,13 @@ def test_nothing_in_a_participant_s_plan_tells_the_answer_of_a_test_item(make_st
 
 def test_more_choices_than_keys_are_refused(make_study):
     study = make_study(("keys: [f, j]", "keys: [f, j, k]"))
-    with pytest.raises(UserError, match="has 2 choices, and 3 keys"):
+    with pytest.raises(UserError, match=r"\b2\b.*\b3\b"):
         plan_session(study, study.items, list_id=1)
 
 
 def test_a_field_that_items_lack_is_refused(make_study):
     study = make_study(("show: word", "show: sentence"))
-    with pytest.raises(UserError, match="has no field 'sentence' to show"):
+    with pytest.raises(UserError, match="'sentence'"):
         plan_session(study, study.items, list_id=1)
 
 
@@ -218,5 +218,5 @@ def test_a_withheld_text_cannot_be_asked_back(tmp_path):
     )
     (tmp_path / "study.yaml").write_text(text, "utf-8")
     (tmp_path / "words.csv").write_text("word\ngarden\n", "utf-8")
-    with pytest.raises(UserError, match="withheld cannot be restored"):
+    with pytest.raises(UserError, match=r"design\.factors"):
         load_study(tmp_path)

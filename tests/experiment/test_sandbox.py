@@ -177,7 +177,6 @@ def test_where_a_lock_is_missing_nothing_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(sandbox, "_CHILD", broken)
     with pytest.raises(SandboxUnavailable) as caught:
         run_program(f"open({str(trace)!r}, 'w').write('x')", ALWAYS)
-    assert "cannot be locked in" in caught.value.message
     assert "namespaces" in str(caught.value)
     assert not trace.exists()
 

@@ -106,5 +106,5 @@ def test_a_simulated_reader_does_not_go_on_under_another_design(make_study):
     truth = GroundTruth(TrueEffects(0, {}, 0, 0), TrueEffects(6, {}, 0, 0))
     session = {"session_id": "s", "plan": sent}
     assert len(SimulatedReader("S001", study, truth).trials(session)) == 5
-    with pytest.raises(UserError, match="S001 shows other trials"):
+    with pytest.raises(UserError, match="S001"):
         SimulatedReader("S001", changed, truth).trials(session)

@@ -28,12 +28,12 @@ def test_words_that_other_yaml_readers_turn_into_values_stay_text(text):
 
 
 def test_a_key_that_stands_twice_is_refused_with_both_lines():
-    with pytest.raises(UserError, match=r"line 3: 'seed' is given twice \(first on line 1\)"):
+    with pytest.raises(UserError, match=r"line 3: 'seed'.* line 1\b"):
         parse_yaml("seed: 1\ntitle: x\nseed: 2\n", Path("study.yaml"))
 
 
 def test_broken_yaml_names_its_line():
-    with pytest.raises(UserError, match=r"study.yaml, line 2: not readable as YAML"):
+    with pytest.raises(UserError, match=r"study\.yaml, line 2: .*YAML"):
         parse_yaml("a: [1, 2\nb: 3\n", Path("study.yaml"))
 
 

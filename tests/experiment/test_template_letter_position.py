@@ -11,6 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from analysis import load
+from analysis.report.reading_order import SIMULATED
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
@@ -165,7 +166,7 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
         done = invoke(*words)
         assert done.exit_code == 0, f"{words}: {done.output}"
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
-    assert "Letter position" in page and "simulated readers: not data" in page.casefold()
+    assert "Letter position" in page and SIMULATED[0] in page.casefold()
     shown = any(next(folder.glob("reports/*")).rglob("*letter_costs_beside*"))
     assert shown == (part != "words")
 

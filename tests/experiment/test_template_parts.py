@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.report.reading_order import SIMULATED
 from experiment.building import build_study
 from experiment.building.build import make_items
 from experiment.checking import load_study
@@ -16,6 +17,7 @@ from experiment.checking.settings import model_settings
 from experiment.cli.new import copy_template, templates
 from experiment.papers.inside.tuning import trainings
 from experiment.papers.inside.tuning.training_sets import PUBLISHED_RULES
+from experiment.papers.scrambled_bench.chapter import IN_PRINT
 from experiment.summaries.plain_english import sent_as_published
 from experiment.templates.parts import filled, parts_of
 from stimuli.errors import UserError
@@ -154,8 +156,7 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
         assert done.exit_code == 0, done.output
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     table = {"scrrec": "4", "scrrec-few-shot": "3", "realtimeqa": "5", "dream": "6", "aqua": "1"}[part]
-    assert f"Scrambled Bench, Table {table}" in page and "In print (Cao et al., 2023)" in page
-    assert "simulated readers: not data" in page
+    assert f"Scrambled Bench, Table {table}" in page and IN_PRINT in page and SIMULATED[0] in page
 
 
 def made(folder: Path, template: str, part: str, *, corrected: bool):
@@ -201,4 +202,4 @@ def test_a_list_that_confounds_answers_with_conditions_is_reported(tmp_path, tem
     alternating = [row for pair in zip(by_answer[:half], by_answer[half:], strict=True) for row in pair]
     table.write_text("\n".join([first, *alternating]), "utf-8")
     (line,) = told()
-    assert "'No' is right for" in line and "and for 0 of" in line
+    assert re.search(r"'No' .* 0 of ", line)

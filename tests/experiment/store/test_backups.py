@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -252,14 +253,13 @@ def test_long_durations_are_read_as_a_study_writes_them(text, hours):
 
 def test_a_copy_that_cannot_be_written_names_its_folder_and_does_not_blame_the_database(tmp_path):
     open_store(tmp_path).close()
-    with pytest.raises(UserError, match="could not be copied to") as refused:
+    with pytest.raises(UserError, match=re.escape(str(tmp_path / "away"))):
         copy_sqlite(tmp_path / "study.db", tmp_path / "away" / "study.db")
-    assert str(tmp_path / "away") in str(refused.value)
 
 
 @pytest.mark.postgres
 def test_without_pg_dump_a_backup_is_refused_with_a_way_out(postgres_url, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with open_store(postgres_url) as store, pytest.raises(UserError, match="pg_dump is not installed"):
+    with open_store(postgres_url) as store, pytest.raises(UserError, match="pg_dump"):
         back_up(store.address, tmp_path / "away", stem="study")
     assert not list((tmp_path / "away").iterdir())

@@ -73,7 +73,7 @@ def test_after_a_restore_every_place_is_known_from_before(study, plan, make_tria
     assert ["study-damaged" in line for line in done["left"]] == [True] * is_lost, result.output
     assert str(first) in done["backups_cleaned"]
     assert files_with(stick, HERS) == files_with(elsewhere, HERS) == []
-    assert is_lost or any("exported: an export" in line for line in done["beyond"])
+    assert is_lost or any("exported: " in line for line in done["beyond"])
 
 
 def test_a_file_that_was_restored_from_anywhere_is_cleaned_with_the_others(study, plan, make_trial, tmp_path):
@@ -117,7 +117,7 @@ def test_somebody_who_withdraws_while_a_restore_asks_is_not_brought_back(
     def meanwhile(*_: object, **__: object) -> bool:
         with open_store(study.folder) as other:
             _, scrubbed = w.withdraw(other, "small", study.folder, [hers], actor="me")
-        assert any("a restore is in progress" in line for line in scrubbed.left)
+        assert any("study-restoring.db" in line for line in scrubbed.left)
         return True
 
     monkeypatch.setattr("click.confirm", meanwhile)
@@ -132,7 +132,7 @@ def test_two_restores_at_once_are_refused(study, plan):
         copy = back_up(store.address, study.folder / "backups", stem="study")
     with restoring(study.folder / "study.db"):
         refused = wrods("restore", study.folder, copy, "--yes")
-    assert refused.exit_code == 1 and "is in progress" in refused.output
+    assert refused.exit_code == 1 and "wrods restore" in refused.output
 
 
 @pytest.mark.parametrize("is_whole", [True, False])
@@ -232,7 +232,7 @@ def test_somebody_who_was_invited_and_never_began_is_withdrawn_by_name(study, pl
         ).result()
         copy = back_up(store.address, study.folder / "backups", stem="study")
     asked = wrods("withdraw", study.folder, "--participant", "Bob the Builder", given="n\n")
-    assert "Bob the Builder: invited, has not begun" in asked.output
+    assert "Bob the Builder: " in asked.output
     done = told(wrods("withdraw", study.folder, "--participant", "Bob the Builder", "--yes", "--json"))
     assert done["links"] == 1 and done["backups_cleaned"] == [str(copy)]
     assert files_with(study.folder, "Bob") == []
@@ -269,11 +269,11 @@ def test_the_list_of_withdrawn_people_goes_with_the_backups(study, plan, make_tr
     (copy,) = drawer.glob("*.db")
     shutil.copy(copy, stick / "old.db")
     back = wrods("restore", study.folder, stick / "old.db", "--yes", "--json")
-    assert told(back)["withdrawn"] == 1 and "no list of withdrawn" not in back.stderr
+    assert told(back)["withdrawn"] == 1 and "withdrawn.txt" not in back.stderr
     (study.folder / "study.db").unlink()
     shutil.rmtree(study.folder / "backups")
     alone = wrods("restore", study.folder, copy, "--yes", "--json")
-    assert told(alone)["withdrawn"] == 0 and "no list of withdrawn participants" in alone.stderr
+    assert told(alone)["withdrawn"] == 0 and "withdrawn.txt" in alone.stderr
 
 
 def test_an_empty_name_erases_nobody(study, plan):
@@ -292,6 +292,6 @@ def test_a_file_that_is_no_database_is_named_with_a_remedy_that_fits(study, plan
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
         (line,) = w.scrub(store, "small", study.folder, backups=[stick]).left
-    assert line.startswith(str(strange)) and "If it is a copy of this study, delete it" in line
+    assert line.startswith(str(strange)) and "-wal" in line
     with pytest.raises(sqlite3.DatabaseError):
         sqlite3.connect(strange).execute("SELECT 1 FROM sqlite_master")

