@@ -32,6 +32,7 @@ from experiment.people.service import ScoreTrial, StudyService, present
 from experiment.people.session_cache import LiveSession, is_token, live_session
 from experiment.procedure.feedback import Verdict, verdict_of
 from experiment.procedure.questions import is_eligible, right_answers
+from experiment.procedure.steps import intact_text
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, chain, queries, records, session_activity
 from experiment.store.erasure import (
@@ -294,8 +295,9 @@ def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[di
         return []
     read = next((step for step in planned["steps"] if step["step"] in UNANSWERED), planned["steps"][-1])
     shown = (read["text"] or "").split()
-    field = next((name for name, text in planned["shown"].items() if text == read["text"]), None)
-    intact = str(planned.get("intact", {}).get(field, "")).split()
+    texts = [planned["shown"].get(name) for name in planned.get("intact", {})]
+    is_comparable = any(text and text in (read["text"] or "") for text in texts)
+    intact = intact_text(planned, read["text"]).split() if is_comparable else []
     places = [part["region"] for part in given]
     if max(places) >= len(shown) or len(set(places)) < len(places):
         raise Problem(400, "a region is not of this text", rule="regions count the words shown, each once")

@@ -51,10 +51,10 @@ def accepted(item: Item) -> list[str]:
 def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tuple[str | None, list[str]]:
     """Return an item's answer to a block's answering step, and all accepted answers."""
     by_hand = item.role == "practice" and not item.intact
-    if not is_mixed or "recover" not in step or by_hand:
-        return item.answer, accepted(item)
-    show = step["recover"]["show"]
+    show = step.get("recover", {}).get("show", "")
     fields = [show] if isinstance(show, str) else show
+    if "recover" not in step or by_hand or not (is_mixed or len(fields) > 1):
+        return item.answer, accepted(item)
     intact = "\n\n".join(item.intact.get(name, item.shown.get(name, "")) for name in fields)
     return intact, [intact]
 

@@ -45,6 +45,8 @@ def make_step(
         options = _lettered(item, order) if settings.get("read_as") == "option" else None
         text = text if options is None else with_options(text, options)
         made = {"options": options, "decimal": decimal_mark(language)}
+    elif kind == "recover" and not isinstance(settings["show"], str) and len(settings["show"]) > 1:
+        made = {"multiline": True}  # a reader restores each text on lines of its own
     elif kind == "prime":
         made = {name: _mask(_setting(kind, name, settings), str(text)) for name in ("mask", "backward_mask")}
     by_word = settings.get("as") == "moving_window"
@@ -97,6 +99,14 @@ def shown_text(show: str | Sequence[str], item: Item) -> str:
             mend="Name one of the item's fields under `show:`.",
         )
     return "\n\n".join(item.shown[name] for name in names)
+
+
+def intact_text(trial: Mapping[str, Any], text: str) -> str:
+    """Return a step's text in its intact form."""
+    for name, intact in trial["intact"].items():
+        shown = trial["shown"].get(name)
+        text = text.replace(shown, intact) if shown else text
+    return text
 
 
 def _choices(

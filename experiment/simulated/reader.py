@@ -318,10 +318,11 @@ class SimulatedReader:
         )
         if item is None or not self.truth.words.changed:
             return {}
+        starts = {name: text.find(shown) for name, shown in trial["shown"].items()}
         return {
-            _word_at(text, change["start"]): self._cost(change)
+            _word_at(text, starts[change["field"]] + change["start"]): self._cost(change)
             for change in item.changes
-            if change.get("unit", "letter") == "letter"
+            if change.get("unit", "letter") == "letter" and starts[change["field"]] >= 0
         }
 
     def _cost(self, change: ChangeRecord) -> float:

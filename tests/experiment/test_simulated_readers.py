@@ -12,15 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import and_, select
 
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
-from experiment.simulated import GroundTruth, Lapses, SimulatedReader, TrueEffects, Words, read_truth
+from experiment.simulated import GroundTruth, Lapses, SimulatedReader, TrueEffects, Words, fill, read_truth
 from experiment.simulated.truth import Typing
-from experiment.store import open_store, queries
+from experiment.store import open_store, queries, tables
 from experiment.study import Study
 from experiment.summaries.plain_english import tell
 from stimuli.errors import UserError
@@ -327,3 +328,53 @@ def test_a_check_reports_which_baselines_leave_typed_answers_empty(
         path.write_text(f"{path.read_text('utf-8')}\nmodels: {{who: {{{who}}}}}\n", "utf-8")
         models = tell(load_study(study.folder), study.items).numbers["models"]
         assert {name for name in names if models[name]["left_empty"]} == empty
+
+
+TWO_TEXTS = "[question, sentence]"
+PLACE = ("session_id", "trial_index", "attempt")
+
+
+def test_changed_words_of_a_step_with_two_texts_are_slow_and_marked(reading: Callable[[str], Study]) -> None:
+    step = f"- read: {{show: {TWO_TEXTS}, as: moving_window}}"
+    study = reading(f"        {step}\n        - choose: {{ask: Is it so?, keys: {{'yes': j, 'no': f}}}}")
+    words = Words(
+        changed=dict.fromkeys(("initial", "internal", "final"), 1.0),
+        residual_sd=0,
+        participant_sd=0,
+        spill_over=0,
+    )
+    truth = replace(PLAIN, words=words)
+    with open_store(study.folder) as store, LocalServer(study, store) as server:
+        fill(study, truth, server.links.api, server.links.simulated, readers=4)
+        with store.read() as connection:
+            stored = connection.execute(select(tables.regions)).mappings().all()
+            checks = connection.execute(
+                select(tables.scores.c.correct)
+                .join(
+                    tables.trials, and_(*(tables.trials.c[name] == tables.scores.c[name] for name in PLACE))
+                )
+                .where(tables.trials.c.is_attention_check)
+            )
+            assert [row.correct for row in checks] == [True] * 4
+    assert {row["is_changed"] for row in stored} == {True, False}
+    for row in stored:
+        slower = row["rt"] / (words.word_ms + words.letter_ms * len(row["shown"]))
+        assert slower == pytest.approx(math.e if row["is_changed"] else 1)
+        assert row["is_changed"] is (row["shown"] != row["intact"])
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_two_texts_are_restored_together(reading: Callable[[str], Study], mixed: bool) -> None:
+    choice = (
+        "\n  - block:\n      trial:\n        - choose: {show: question, keys: {'yes': j, 'no': f}}"
+        if mixed
+        else ""
+    )
+    study = reading(f"        - recover: {{show: {TWO_TEXTS}}}{choice}")
+    for trial in trials(study):
+        if trial["trial_type"] == "recover" and not trial["is_attention_check"]:
+            assert trial["answer"] == "\n\n".join(
+                trial["intact"].get(name, trial["shown"][name]) for name in ("question", "sentence")
+            )
+            for typed in (trial["answer"], " ".join(trial["answer"].split())):
+                assert score_trial(trial, typed).correct is True

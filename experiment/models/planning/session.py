@@ -13,10 +13,11 @@ from typing import Any
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
 from experiment.models.planning.session_template import DIGEST, SessionTemplate, right_answer
 from experiment.models.prompts import Turn, changed_field, read_step
-from experiment.models.prompts.prompter import BLANK, intact_text
+from experiment.models.prompts.prompter import BLANK
 from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.feedback import feedback_text, verdict_of
+from experiment.procedure.steps import intact_text
 from experiment.scoring.published import in_its_form
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
 from experiment.trials import CHOSEN, UNANSWERED

@@ -305,14 +305,6 @@ def changed_field(trial: Mapping[str, Any]) -> str | None:
     )
 
 
-def intact_text(trial: Mapping[str, Any], text: str) -> str:
-    """Return a step's text in its intact form."""
-    for name, intact in trial["intact"].items():
-        shown = trial["shown"].get(name)
-        text = text.replace(shown, intact) if shown else text
-    return text
-
-
 def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return a trial with its changed text replaced, even if a step also shows other fields."""
     name = changed_field(trial)
