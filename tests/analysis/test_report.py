@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from analysis import load
 from analysis.figures import Drawing
+from analysis.figures.conditions import BUILT_IN
 from analysis.figures.drawing import NOT_DATA
 from analysis.report import chapters, method, numbering
 from analysis.report.apa_tables import ApaTable
@@ -174,14 +175,14 @@ def test_simulated_and_baseline_readers_are_marked_on_every_figure_they_are_in(r
             assert "Baselines: not data" in texts
 
 
-def test_what_simulated_readers_were_given_is_a_triangle_next_to_its_contrast(rehearsal: Rehearsal) -> None:
+def test_what_simulated_readers_were_given_has_a_mark_next_to_its_contrast(rehearsal: Rehearsal) -> None:
     content = rehearsal.content
     *_, forest = content.figures[0].drawing.figure.axes
-    triangles = [line for line in forest.lines if line.get_marker() == "v"]
-    drawn = [line.get_xdata()[0] for line in triangles]
+    marks = [line for line in forest.lines if line.get_marker() == BUILT_IN]
+    drawn = [line.get_xdata()[0] for line in marks]
     pixels_of_a_row = abs(float(np.diff(forest.transData.transform([(0, 0), (0, 1)])[:, 1])[0]))
-    above = (min(line.get_ydata()[0] for line in triangles) - min(forest.get_ylim())) * pixels_of_a_row
-    assert above > triangles[0].get_markersize() / 2 * forest.figure.dpi / 72
+    above = (min(line.get_ydata()[0] for line in marks) - min(forest.get_ylim())) * pixels_of_a_row
+    assert above > marks[0].get_markersize() / 2 * forest.figure.dpi / 72
     given = {one.label: one.truth for one in content.recovery if one.measure == "reading_time"}
     told = [one for one in content.planned if one.analysis.plan.measure.name == "reading_time"]
     wanted = [
