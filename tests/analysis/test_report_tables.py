@@ -199,6 +199,35 @@ def test_a_table_in_usual_type_is_no_wider_than_the_page(chromium: Any) -> None:
     assert cut == []
 
 
+@pytest.mark.browser
+def test_a_printed_table_is_whole_across_and_breaks_between_its_groups(chromium: Any) -> None:
+    heads = [
+        f"{unit} {kind}"
+        for unit in ("Character", "Word", "Sentence")
+        for kind in ("ALL", "INT", "BEG", "REV")
+    ]
+    names = ("Simulated readers (not data)", "oracle (baseline)")
+    broad = ApaTable(
+        "own", "Own", ("Reader", *heads, "Mean"), tuple((name, *("96.4",) * 13) for name in names)
+    )
+    groups = [row for name in names for row in (Head([name]), *((f"RS-{n}", "80.0") for n in range(9)))]
+    grouped = ApaTable("own", "Own", ("scramble", "M"), tuple(groups))
+    nodes = (Numbered("1", broad), Numbered("2", grouped))
+    document = Document("Print", Markup(""), (), (), nodes, (), ())
+    page = chromium.new_page(viewport={"width": 657, "height": 900})  # what the margins leave of A4
+    page.emulate_media(media="print")
+    page.set_content(render_document(document, NO_FITS, {}))
+    wide, room = page.evaluate(
+        "[document.querySelector('#table-1 table').scrollWidth, document.querySelector('#table-1').clientWidth]"
+    )
+    before = page.evaluate(
+        "[...document.querySelectorAll('#table-2 tbody tr')].map(row => getComputedStyle(row).breakBefore)"
+    )
+    page.close()
+    assert broad.is_wide and wide <= room
+    assert [value == "avoid" for value in before] == [not isinstance(row, Head) for row in groups]
+
+
 ANALYSIS = SimpleNamespace(
     plan=SimpleNamespace(factor="position", formula=None, crossing=None),
     levels=("intact", "initial", "pair: first"),
