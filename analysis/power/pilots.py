@@ -204,7 +204,7 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
         base = Assumptions({}, (), None, kinds, f"pilot {name or tables.folder}", tuple(remarks))
         return _by_moments(plan, pilot_plan, trials, base)
     if plan.measure.of == "models":
-        data = quantity_data(trials, pilot_plan)
+        data = quantity_data(trials, pilot_plan, tables.factors)
     else:
         data = time_data(trials, pilot_plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))
     analysis = analyse(pilot_plan, data)
