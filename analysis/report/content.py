@@ -141,13 +141,14 @@ def gather(
     shown = _means_of_plans(analyses, {key for key, _ in laid_tables})
     crowded = _crowded(means, shown)
     undrawn = {stem for _, stem in crowded}
-    drawn = [
-        drawing
+    of_parts = [
+        figure
         for description in means
         if description.part.stem not in undrawn
-        for drawing in figures_of(description, used, tables, effects_drawn, analyses)
+        for figure in figures_of(description, used, tables, effects_drawn, analyses)
     ]
-    drawn = sorted([*drawn, *of_plans], key=lambda pair: not pair[1].effects)
+    drawn = [*((key, drawing) for key, drawing, _ in of_parts), *of_plans]
+    drawn = sorted(drawn, key=lambda pair: not pair[1].effects)
     if drawn and drawn[0][1].effects and answered is not None:
         key, drawing = drawn[0]
         plans_elsewhere = undrawn_plans(analyses, effects_drawn, drawing.effects)
@@ -188,6 +189,7 @@ def gather(
         for key, table in laid_tables
         if shown and key not in shown
     ]
+    further_tables += [numbers.table(table) for _, _, table in of_parts if table is not None]
     sections += laid(is_first=False)
     chapters = [*first, *(numbers.chapter(chapter) for chapter in written if chapter.name != ROBUSTNESS)]
     effects = [

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from analysis.names import plain
 from analysis.readers import is_several
 from analysis.report.apa_tables import Origin
-from analysis.report.filters import JUDGED, filled
 from analysis.report.numbering import Illustrated, Numbered, ReportContent
 from analysis.report.results.tables import origin_of_trials
 from stimuli.papers import papers
@@ -71,28 +70,6 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
         units = "each participant and each item" if people else "each item"
         computed = f"{ranks}planned estimates without {units} in turn; by wrods alone"
         return FigureSource((), origin_of_trials(checked, computed))
-    if name.startswith("cost_") and not any(_bare(table) == name for table in in_chapter):
-        stem = name.removeprefix("cost_")
-        by_name = {_bare(table): table.table.origin for table in tables}
-        origins = {
-            measure: origin
-            for measure in ("correct", "rt", "reading_time")
-            if (origin := by_name.get(f"descriptives_{measure}_{stem}")) is not None
-        }
-        conditions = next((origin.where for origin in origins.values() if origin.where), None)
-        has_shares, has_times = "correct" in origins or not origins, bool(origins.keys() - {"correct"})
-        factor = max(
-            (factor for factor in content.tables.factors if stem.startswith(factor)), key=len, default=stem
-        )
-        what = [
-            *(["proportions of correct answers, failures as 0"] if has_shares else []),
-            *(["means of the logarithms of times"] if has_times else []),
-        ]
-        computed = f"{' and '.join(what)}, by reader and level; by item first, each level less the first one"
-        columns = (*(origins or ["correct"]), "response_status", factor, "reader_group", "reader", "item_id")
-        conditions = conditions or (*JUDGED, *filled(factor))
-        seed = ("cost", "measure", "reader")
-        return FigureSource((), Origin(columns=columns, where=conditions, computed=computed, seed=seed))
     return FigureSource(tuple(table.number for table in in_chapter))
 
 

@@ -153,8 +153,11 @@ def with_copies_told(table: ApaTable, trials: pd.DataFrame, factor: str) -> ApaT
 
 def figures_of(
     description: Description, used: pd.DataFrame, tables: Tables, planned: Asked, analyses: Sequence[Analysis]
-) -> Iterator[tuple[Pair, Drawing]]:
-    """Draw the means of every measure, those with planned contrasts first, and what each condition costs against the first."""
+) -> Iterator[tuple[Pair, Drawing, ApaTable | None]]:
+    """Draw the means of every measure, those with planned contrasts first, and what each condition costs against the first.
+
+    The last is the table of the figure's numbers, unless a table of means has them.
+    """
     from analysis.figures.conditions import ConditionMeans, condition_figure, position_figure
 
     part, factor, levels = description.part, description.part.factor, description.part.levels
@@ -192,12 +195,14 @@ def figures_of(
             yield (
                 ("correct" if first is RECOVERED else first.name, part.stem),
                 condition_figure(name, some, part.told),
+                None,
             )
     if len(levels) > 2 and any(
         cost.kind != "baseline" and cost.cost for _, lost, _ in panels for cost in lost
     ):
         drawing = position_figure(f"cost_{part.stem}", panels, factor, levels, part.told)
-        yield (panels[0][0].name, part.stem), drawing
+        table = table_of_part(layouts.cost_table(panels, factor, levels[0]), part, drawing.name)
+        yield (panels[0][0].name, part.stem), drawing, table
 
 
 def _by_figure(shown: Sequence[ConditionMeans]) -> Iterator[list[ConditionMeans]]:

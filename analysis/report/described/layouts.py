@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa
+from analysis.costs.ratios import LevelCost, ShownIntervals
 from analysis.descriptives import WILSON, ConditionMean, participants_intervals, why_no_interval
 from analysis.intervals import OF_SHARES
 from analysis.mixed import Fit
@@ -126,6 +127,22 @@ def accuracy_and_recovery_table(
     }
     name = f"descriptives_correct_{factor}"
     return LAYOUT.table("accuracy_and_recovery", rows, name, kinds=_kinds(exact), **facts)
+
+
+def cost_table(
+    panels: Sequence[tuple[Measure, Sequence[LevelCost], Sequence[LevelCost]]], factor: str, reference: str
+) -> ApaTable:
+    """Lay out what a figure of costs shows: the cost of every level against the reference, by measure."""
+    costs = [cost for _, of_measure, _ in panels for cost in of_measure]
+    return LAYOUT.table(
+        "costs",
+        [{"measure": measure, "cost": cost} for measure, of_measure, _ in panels for cost in of_measure],
+        factor=factor,
+        reference=reference,
+        kinds={cost.group: cost.kind for cost in costs},
+        measures=[measure.name for measure, _, _ in panels],
+        intervals=ShownIntervals.of((cost.kind, cost.is_tested, cost.low) for cost in costs),
+    )
 
 
 def recovery_table(
