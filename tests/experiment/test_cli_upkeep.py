@@ -78,9 +78,9 @@ def test_withdrawal_asks_first_and_says_what_lies_beyond_reach(collected):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((), "named in exactly one way"),
-        (("--participant", "S001", "--platform-id", "x"), "named in exactly one way"),
-        (("--again", "--backups", "/no/such/stick"), "no such folder"),
+        ((), "--platform-id"),
+        (("--participant", "S001", "--platform-id", "x"), "--platform-id"),
+        (("--again", "--backups", "/no/such/stick"), "/no/such/stick"),
     ],
 )
 def test_a_withdrawal_that_names_nobody_rightly_is_refused(collected, options, said):
@@ -113,7 +113,7 @@ def serving(study: Study, *options: object) -> Iterator[subprocess.Popen[str]]:
     try:
         assert server.stdout is not None
         for line in server.stdout:
-            if "Ctrl-C stops the server" in line:
+            if "Ctrl-C" in line:
                 break
         yield server
     finally:

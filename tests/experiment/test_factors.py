@@ -118,17 +118,20 @@ def test_a_practice_row_with_an_unknown_level_names_it(make):
 @pytest.mark.parametrize(
     ("factors", "says"),
     [
-        (f"{{{POSITION}, other: {{a: none, b: KFL}}}}", "position and other both scramble"),
-        (f"{{{DISTANCE}}}", "no factor scrambles"),
-        (f"{{{POSITION}, rate: {{a: {{rate: 0.5}}, b: none}}}}", "a factor does one thing"),
+        (f"{{{POSITION}, other: {{a: none, b: KFL}}}}", "position and other"),
+        (f"{{{DISTANCE}}}", "'distance'"),
+        (f"{{{POSITION}, rate: {{a: {{rate: 0.5}}, b: none}}}}", "'rate'"),
         (
             "{position: {a: {transpose: initial, distance: 1}, b: {transpose: final, distance: 1}}, "
             f"{DISTANCE}}}",
-            "given distance twice",
+            "'a × near'",
         ),
-        (f"{{{POSITION}, size: {{a: {{distanc: 1}}, b: {{distanc: 2}}}}}}", "no option 'distanc'"),
-        (f"{{position: {{a: hand-made, b: {{transpose: final}}}}, {DISTANCE}}}", "made by hand"),
-        (f"{{{POSITION}, shots: {{a: {{demonstrations: none}}, b: {{demonstrations: KFL}}}}}}", "corpus"),
+        (f"{{{POSITION}, size: {{a: {{distanc: 1}}, b: {{distanc: 2}}}}}}", "'distanc'"),
+        (f"{{position: {{a: hand-made, b: {{transpose: final}}}}, {DISTANCE}}}", "'a × near'"),
+        (
+            f"{{{POSITION}, shots: {{a: {{demonstrations: none}}, b: {{demonstrations: KFL}}}}}}",
+            "`demonstrations`",
+        ),
     ],
 )
 def test_factors_that_cannot_be_crossed_say_why(make, factors, says):
@@ -287,16 +290,16 @@ def test_a_geometry_question_is_asked_of_other_symbols_or_left_out(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("substituted: Sub", "substituted: Sbu"), "Did you mean 'Sub'"),
-        (("substituted: Sub", "nothing: withhold"), "seen those of a rule once"),
-        (("intact: none, substituted: Sub", "substituted: Sub, intact: none"), "the first level is the reference"),
-        (("substituted: Sub}}", "substituted: Sub}, x: {a: none, b: Sub}}"), "and 2 more are given"),
-        (("substituted: Sub", "substituted: Sub, again: Sub"), "two levels show the same"),
-        (("substituted: Sub", "substituted: {shuffle: all}"), "cannot be done to items of H-TEST"),
-        (("exemplars: 0, texts", "exemplars: 6, texts"), "is even and at most the 4"),
-        (("exemplars: 4, example", "exemplars: 2, example"), "half of the examples of each class"),
-        (("texts: {task.md", "texts: {tsk.md"), "Did you mean 'task.md'"),
-        (("none.md}", "gone.md}"), "'gone.md', which is not in the study's folder"),
+        (("substituted: Sub", "substituted: Sbu"), "'Sub'"),
+        (("substituted: Sub", "nothing: withhold"), "is 'withhold'"),
+        (("intact: none, substituted: Sub", "substituted: Sub, intact: none"), "evidence.substituted: "),
+        (("substituted: Sub}}", "substituted: Sub}, x: {a: none, b: Sub}}"), " 2 "),
+        (("substituted: Sub", "substituted: Sub, again: Sub"), "evidence: "),
+        (("substituted: Sub", "substituted: {shuffle: all}"), "is {'shuffle': 'all'}"),
+        (("exemplars: 0, texts", "exemplars: 6, texts"), "none.exemplars is 6"),
+        (("exemplars: 4, example", "exemplars: 2, example"), "shuffled.example_labels"),
+        (("texts: {task.md", "texts: {tsk.md"), "'task.md'"),
+        (("none.md}", "gone.md}"), "'gone.md'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_an_arm_is_said_with_its_line(tmp_path, change, said):

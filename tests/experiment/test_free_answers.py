@@ -183,7 +183,7 @@ def test_worked_examples_and_items_stand_with_their_options(shared, tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("read_as: option", "read_as: number", "is no number"),
+        ("read_as: option", "read_as: number", "'3000pi'"),
         ("show: question, read_as: option", "show: question", "no paper's prompt"),
     ],
 )

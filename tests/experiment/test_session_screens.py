@@ -159,9 +159,9 @@ def test_questions_of_one_s_own_come_in_the_form_of_a_plan(make_study):
 @pytest.mark.parametrize(
     ("question", "says"),
     [
-        ("a: {ask: x, type: choice}", "needs `options:`"),
-        ("a: {ask: x, type: scale, from: 7, to: 1}", "the first is the lower one"),
-        ("a: {ask: x, type: number, accept: 3}", "have answers that are accepted"),
+        ("a: {ask: x, type: choice}", "`options:`"),
+        ("a: {ask: x, type: scale, from: 7, to: 1}", " 7 to 1"),
+        ("a: {ask: x, type: number, accept: 3}", "`accept`"),
     ],
 )
 def test_a_question_that_cannot_be_asked_is_named(make_study, question, says):

@@ -163,9 +163,9 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading):
     [
         (
             {"time": {"intercept": 6, "effects": {}, "participant_sd": 0, "item_sd": 0, "tail": 3}},
-            "Did you mean 'tail_ms'",
+            "'tail_ms'",
         ),
-        ({"lapses": {"rate": 2}}, "a share lies between 0 and 1"),
+        ({"lapses": {"rate": 2}}, "lapses.rate is 2"),
         ({"words": {"changed": {"middle": 1}}}, "words.changed"),
         ({"words": {"farther": -1}}, "words.farther is -1"),
         ({"accuracy": {"intercept": 3}}, "accuracy lacks 'effects'"),

@@ -135,16 +135,16 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_p
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("fresh: {items: fresh}", "fresh: {items: released}"), "must name a different making of items"),
+        (("fresh: {items: fresh}", "fresh: {items: released}"), "design.between.items_from: "),
         (
             ("fresh: {items: fresh}", "fresh: {texts: {texts/task.md: texts/keys.md}}"),
-            "must name a different making of items",
+            "design.between.items_from: ",
         ),
-        (("k4: {exemplars: 4}", "k4: {exemplars: 4, items: fresh}"), "only one factor can"),
-        (("    from: ", "    fresh: true\n    from: "), "need the folder of the released ones"),
+        (("k4: {exemplars: 4}", "k4: {exemplars: 4, items: fresh}"), "items_from and examples"),
+        (("    from: ", "    fresh: true\n    from: "), "`from:`"),
         (
             ("  between:       ", "  factors: {seen: {whole: none, other: Sub}}\n  between:       "),
-            "no other factor can change",
+            "study.yaml, line",
         ),
         (("fresh: {items: fresh}", "fresh: {items: frsh}"), "released"),
     ],

@@ -54,10 +54,10 @@ def test_a_folder_without_weights_says_what_is_missing(plain_model, tmp_path):
         (
             "owner/mistyped",
             RepositoryNotFoundError,
-            "no folder 'owner/mistyped' here, and the Hugging Face hub has no",
+            "hf auth login",
         ),
-        ("owner/mistyped", httpx2.ConnectTimeout, "cannot be reached"),
-        ("no name of a model", None, "no folder 'no name of a model' here"),
+        ("owner/mistyped", httpx2.ConnectTimeout, "connection"),
+        ("no name of a model", None, "'no name of a model'"),
     ],
 )
 def test_the_hub_is_asked_once_whether_it_has_a_model_before_anything_is_loaded(
@@ -85,9 +85,9 @@ def test_the_hub_is_asked_once_whether_it_has_a_model_before_anything_is_loaded(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"template": "chat"}, "has no chat template"),
-        ({"dtype": "float8"}, "Known: bfloat16, float16, float32"),
-        ({"device": "tpu"}, "Known: cpu, cuda, mps"),
+        ({"template": "chat"}, "template: plain"),
+        ({"dtype": "float8"}, "bfloat16, float16, float32"),
+        ({"device": "tpu"}, "cpu, cuda, mps"),
     ],
 )
 def test_options_that_a_model_cannot_follow_are_refused(plain_model, options, words):
@@ -95,7 +95,7 @@ def test_options_that_a_model_cannot_follow_are_refused(plain_model, options, wo
 
 
 def test_a_kind_that_is_not_known_names_the_known_ones():
-    for use, words in [("opnai:x", "Did you mean 'openai'"), ("hf:", "does not say what to run")]:
+    for use, words in [("opnai:x", "'openai'"), ("hf:", "'hf:'")]:
         with pytest.raises(UserError, match=words):
             open_engine(ModelSettings(use))
 

@@ -250,8 +250,8 @@ def test_a_reader_whose_rows_name_two_lists_is_refused_or_told_apart_by_session(
     [
         (1000, "s", "`unit: ms` in map.yaml"),
         (1, "ms", "`unit: s` in map.yaml"),
-        (0.001, "s", "Look whether it holds what it should"),
-        (1e6, "ms", "Look whether it holds what it should"),
+        (0.001, "s", " 0.9 ms"),
+        (1e6, "ms", " 900,000 ms"),
     ],
 )
 def test_times_of_another_size_than_peoples_are_remarked_upon(folder, factor, unit, mend):

@@ -63,10 +63,10 @@ def test_lines_are_those_of_the_plan_else_those_of_sixty_four_cells():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "without letters"),
-        ("x" * 117, "a picture holds 44 lines of 116"),
+        ("", "presentation: text"),
+        ("x" * 117, "44 lines of 116"),
         ("\n".join("x" * 45), "45 lines"),
-        ("שלום", "written from right to left"),
+        ("שלום", "U\\+05E9"),
         ("漢", "U\\+6F22"),
         ("x\u0323\u0301", "U\\+0323"),
         (MARK, "U\\+FFFC"),

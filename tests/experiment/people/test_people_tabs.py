@@ -11,7 +11,15 @@ import pytest
 
 from experiment.people.response_intake import read_copy, take_copy
 from experiment.store import open_store
-from tests.experiment.people.browsing import answer, code, eventually, into_block, item_shown, to_the_end
+from tests.experiment.people.browsing import (
+    TEXTS,
+    answer,
+    code,
+    eventually,
+    into_block,
+    item_shown,
+    to_the_end,
+)
 from tests.experiment.people.conftest import WITHOUT_BREAKS, WITHOUT_PRACTICE, settings_of, word_items
 from tests.experiment.people.drills import Ledger, held_against, listen, rows_of
 
@@ -46,11 +54,11 @@ def test_a_second_tab_is_told_and_goes_on_only_when_asked_to(served, tabs):
     open_there = item_shown(first)
     second = tabs.new_page()
     second.goto(process.address)
-    second.get_by_role("heading", name="The study is open elsewhere").wait_for()
+    second.get_by_role("heading", name=TEXTS["open_elsewhere_title"]).wait_for()
     assert len(process.sessions) == 1
     second.get_by_role("button", name="Continue here").click()
     assert go_on(second) == open_there
-    first.get_by_role("heading", name="The study is open elsewhere").wait_for()
+    first.get_by_role("heading", name=TEXTS["open_elsewhere_title"]).wait_for()
     assert to_the_end(second, TRIALS - 3)
     assert process.keys == [(index, 2 if index == 3 else 1) for index in range(TRIALS)]
     assert process.states == ["finished"]
@@ -90,7 +98,7 @@ def test_a_minute_without_network_in_the_middle_of_a_block_costs_nothing(served,
     tabs.set_offline(True)
     end = time.monotonic() + 60
     answer(page, 5)
-    page.get_by_text("Waiting for the connection").wait_for()
+    page.get_by_text(TEXTS["waiting"]).wait_for()
     page.wait_for_timeout(max(0.0, end - time.monotonic()) * 1000)
     assert len(process.trials) == 3
     tabs.set_offline(False)
@@ -111,7 +119,7 @@ def test_an_end_that_nobody_confirms_gives_a_code_for_review_and_a_copy_that_can
     answer(page, 3)
     page.get_by_role("heading", name="About this study").wait_for()
     page.keyboard.press("Space")
-    save = page.get_by_role("button", name="Download a copy of your answers")
+    save = page.get_by_role("button", name=TEXTS["download_answers"])
     save.wait_for()
     (session,) = process.sessions
     review = page.locator(".code").inner_text()

@@ -239,12 +239,12 @@ def test_output_of_wikiextractor_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("a.jsonl", b'{"title": "x"}\n', "'text' is missing"),
+        ("a.jsonl", b'{"title": "x"}\n', "'text'"),
         ("a.jsonl", b'{"text": "x"}\n{"te', "line 2"),
-        ("a.txt", b"fine\n\xff\n", "line 2: not UTF-8"),
+        ("a.txt", b"fine\n\xff\n", "line 2: .*UTF-8"),
         ("a.parquet", b"PAR1", "Parquet"),
-        ("a.docx", b"PK", "no known kind"),
-        ("wiki_00", b'<doc id="7">\ncut', "'7' has no </doc>"),
+        ("a.docx", b"PK", r"a\.docx"),
+        ("wiki_00", b'<doc id="7">\ncut', "'7'.*</doc>"),
     ],
 )
 def test_a_broken_file_is_named(tmp_path, name, content, says):

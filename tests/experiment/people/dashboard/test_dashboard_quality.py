@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import update
 
 from experiment.people.quality import (
+    UNREADABLE,
     chance_of_run,
     flagged,
     longest_run,
@@ -196,7 +197,7 @@ def test_a_session_that_cannot_be_measured_says_so_and_hides_no_other(site, visi
     site.do(lambda connection: connection.execute(log.values(key_log=[{"a": [1]}, {"a": [1]}])).close())
     visitor = visit("ben")
     rows = rows_of(visitor)
-    assert rows["P001"]["signs"] == ["could not be summarized"] and rows["P002"]["signs"] == ["Too fast"]
+    assert rows["P001"]["signs"] == [UNREADABLE] and rows["P002"]["signs"] == ["Too fast"]
     for page in ("flags", f"sessions/{rows['P001']['key']}"):
         told = visitor.get(f"/admin/small/{page}")
         assert told.status_code == 200 and "KeyError" in told.text

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from experiment.languages import pack_for
 from experiment.people.app import create_app
 from experiment.people.connections import lan_addresses
 from experiment.people.lab.serving import ServerCertificate, open_lab, spki_digest
@@ -25,7 +24,7 @@ from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.study import Study
 from tests.conftest import program
-from tests.experiment.people.browsing import QUESTION, eventually, fits, violations, walk
+from tests.experiment.people.browsing import QUESTION, TEXTS, eventually, fits, violations, walk
 from tests.experiment.people.conftest import PIN, Running
 
 pytestmark = pytest.mark.browser
@@ -92,8 +91,8 @@ def station(chromium: Any) -> Iterator[Callable[..., Any]]:
 
 
 def name_station(page: Any, name: str) -> None:
-    page.get_by_label("Name or number of the station").fill(name)
-    page.get_by_role("button", name="Keep this name").click()
+    page.get_by_label(TEXTS["station_name"]).fill(name)
+    page.get_by_role("button", name=TEXTS["station_keep"]).click()
 
 
 def begin(page: Any, number: str) -> None:
@@ -131,9 +130,7 @@ def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab, sta
     notice = page.locator(".lacking")
     notice.wait_for()
     said = notice.inner_text()
-    assert (
-        "precise clock" in said and "lasting storage" in said and pack_for("en").texts["lacks_safe"] in said
-    )
+    assert "precise clock" in said and "lasting storage" in said and TEXTS["lacks_safe"] in said
     assert notice.get_by_role("link").get_attribute("href") == "/certificate"
     begin(page, "P014")
     walk(page, "completion code")
@@ -219,7 +216,7 @@ def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(lab, co
 
     second = computer(tmp_path / "after", lab.page(query="?station=7"))
     page = second.page
-    page.get_by_text("Unfinished at this station").wait_for()
+    page.get_by_text(TEXTS["unfinished_here"]).wait_for()
     page.get_by_role("button", name="Continue P014 at trial 2").click()
     go_on(page, "P014", 2)
     page.get_by_text("You are continuing as participant P014.").wait_for()
@@ -286,7 +283,7 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     other.get_by_text("The session of P014 has ended.").wait_for()
     assert lab.sessions[0]["ended_reason"] == "experimenter: fire alarm"
     begin(other, "P014")
-    other.get_by_text("Please use another number.").wait_for()
+    other.get_by_text(TEXTS["number_ended"].format(participant="P014")).wait_for()
     begin(other, "P015")
     walk(other, "completion code")
     begin_again = other.get_by_role("button", name=re.compile("another participant"))
@@ -299,21 +296,21 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
 def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab, station, scheme):
     page = station(lab.page())
     page.emulate_media(color_scheme=scheme)
-    page.get_by_label("Name or number of the station").wait_for()
+    page.get_by_label(TEXTS["station_name"]).wait_for()
     assert violations(page) == []
     name_station(page, "7")
     begin(page, "P014")
     page.get_by_role("button", name="I agree").wait_for()
     other = station(lab.page(query="?station=7"))
     other.emulate_media(color_scheme=scheme)
-    other.get_by_text("Unfinished at this station").wait_for()
+    other.get_by_text(TEXTS["unfinished_here"]).wait_for()
     assert violations(other) == []
     assert fits(other)
     other.get_by_role("button", name="Continue P014").click()
     other.get_by_role("heading", name="P014 has already begun").wait_for()
     assert violations(other) == []
     other.keyboard.type("0000\n")
-    other.get_by_text("This PIN is not correct.").wait_for()
+    other.get_by_text(TEXTS["pin_wrong"]).wait_for()
     begin(other, "P014")
     other.get_by_role("heading", name="P014 has already begun").wait_for()
     other.get_by_role("button", name="End P014").click()

