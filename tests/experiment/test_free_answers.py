@@ -184,7 +184,7 @@ def test_worked_examples_and_items_stand_with_their_options(shared, tmp_path):
     ("old", "new", "says"),
     [
         ("read_as: option", "read_as: number", "'3000pi'"),
-        ("show: question, read_as: option", "show: question", "no paper's prompt"),
+        ("show: question, read_as: option", "show: question", "published: .*prompt"),
     ],
 )
 def test_what_cannot_be_read_or_prompted_is_said_before_anybody_answers(shared, tmp_path, old, new, says):

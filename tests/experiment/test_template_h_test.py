@@ -144,7 +144,7 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_p
         (("    from: ", "    fresh: true\n    from: "), "`from:`"),
         (
             ("  between:       ", "  factors: {seen: {whole: none, other: Sub}}\n  between:       "),
-            "study.yaml, line",
+            "design.factors",
         ),
         (("fresh: {items: fresh}", "fresh: {items: frsh}"), "released"),
     ],

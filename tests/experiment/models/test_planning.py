@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from experiment.languages import wording
+from experiment.languages import pack_for, wording
 from experiment.models import ModelSettings, Reply
 from experiment.models.engine import Engine, RegionScore, Request
 from experiment.models.engines import BaselineEngine
@@ -125,7 +125,8 @@ def test_answered_practice_is_a_conversation_that_every_trial_goes_on_from(make_
         roles = [role for role, _ in contents(request)]
         assert roles == ["user", "assistant", "user"]
         assert request.messages[1].content == "reached"
-        assert request.messages[2].content.startswith("Not correct. The answer is: teacher.")
+        told = request.messages[2].content.partition("\n")[0]
+        assert told.startswith(pack_for("en").texts["feedback_incorrect"]) and "teacher" in told
 
 
 def test_a_session_grows_by_its_answers_and_feedback(make_study):

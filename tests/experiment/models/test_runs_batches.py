@@ -84,9 +84,7 @@ def test_what_a_batch_did_not_bring_is_kept_as_errors_that_status_counts(handed,
     failed = failed_calls(handed)
     assert {row["work_key"] for row in failed} == {keys[0], *keys[40:]} and len(failed) == TRIALS - 39
     assert all(row["cost_usd"] == 0 and row["path"].endswith("+batch") for row in failed)
-    assert {row["error"] for row in failed if row["work_key"] != keys[0]} == {
-        "not answered: This request was expired."
-    }
+    assert all("This request was expired." in row["error"] for row in failed if row["work_key"] != keys[0])
     (reader,) = json.loads(invoke("status", handed, "--json").stdout)["readers"]
     assert reader["trials"] == 39 and reader["unanswered"] == {"error": TRIALS - 39}
     server.batches.fails.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -98,7 +99,7 @@ def test_the_preview_shows_both_sides_and_follows_the_file(make_study, page):
     server = StudyServer(app, "127.0.0.1", 0)
     threading.Thread(target=server.run, daemon=True).start()
     page.goto(f"http://127.0.0.1:{server.port}/")
-    page.get_by_text("Models do not meet this screen.").wait_for()
+    page.locator("#prompt", has_text=re.compile(r"\w")).wait_for()
     page.select_option("#screen", label="Trial 3")
     page.locator("#prompt .message").first.wait_for()
     page.select_option("#condition", label="position: initial")

