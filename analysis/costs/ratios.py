@@ -124,20 +124,18 @@ class ShownIntervals:
         return self.over_people or self.over_items
 
     @property
+    def _units(self) -> list[str]:
+        return ["participants and items"] * self.over_people + ["a model's items"] * self.over_items
+
+    @property
     def units(self) -> str:
         """What was resampled."""
-        people, items = "participants and items", "a model's items"
-        return (
-            f"{people}, or {items}"
-            if self.over_people and self.over_items
-            else people
-            if self.over_people
-            else items
-        )
+        return ", or ".join(self._units)
 
     def __str__(self) -> str:
         """Name the intervals; empty where no cost has one."""
-        bootstraps = f"95% percentile bootstrap intervals over {self.units}" if self.is_resampled else ""
+        over = ", or over ".join(self._units)
+        bootstraps = f"95% percentile bootstrap intervals over {over}" if over else ""
         if self.from_results:
             return (
                 f"{bootstraps}; differences that the Results report have the intervals given there"
