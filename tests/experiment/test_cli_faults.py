@@ -17,7 +17,7 @@ import pytest
 from click.testing import Result
 
 from experiment.checking import load_study
-from experiment.cli import as_user_error
+from experiment.cli import MENDS, as_user_error
 from experiment.cli import progress as module
 from experiment.cli.progress import WorkProgress
 from experiment.cli.report import tell_step
@@ -43,7 +43,7 @@ def test_a_full_disk_is_told_with_file_reason_and_mend(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", full_disk)
     monkeypatch.setattr(Path, "write_text", full_disk)
     monkeypatch.setattr(Path, "write_bytes", full_disk)
-    told_plainly(wrods("build", tmp_path / "s"), "/somewhere/study: no space left", "Free some space")
+    told_plainly(wrods("build", tmp_path / "s"), "/somewhere/study: no space left", MENDS[errno.ENOSPC])
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -61,7 +61,7 @@ def test_a_study_that_cannot_be_copied_whole_leaves_nothing_behind(tmp_path, mon
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write to")
 def test_a_place_that_takes_no_files_is_told(tmp_path):
-    told_plainly(wrods("new", "/proc/x"), "/proc/x: ", "Check the path")
+    told_plainly(wrods("new", "/proc/x"), "/proc/x: ")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")

@@ -59,7 +59,7 @@ def test_a_checkpoint_that_is_stored_quantised_is_loaded_as_it_is_and_said_to_be
     for reply in engine.answer(requests_of(6)):
         assert reply.label_logprobs == pytest.approx(expected[reply.work_key], abs=1e-5)
     assert engine.describe()["identity"]["quantisation"] == "bitsandbytes"
-    with pytest.raises(UserError, match="stored quantised"):
+    with pytest.raises(UserError, match="bitsandbytes"):
         local(folder, quantisation="8bit", device="cpu")
 
 

@@ -142,7 +142,7 @@ def test_answers_of_a_changed_model_are_paid_for_in_the_books_and_kept(handed, s
     server.batches.end()
     edit(handed, "probe: false", "temperature: 0.5, probe: false")
     refused = invoke("run", handed)
-    assert refused.exit_code == 1 and "has changed" in refused.output, refused.output
+    assert refused.exit_code == 1 and "--if-changed" in refused.output, refused.output
     assert not server.requests
     assert money(handed).set_aside == 0 and money(handed).spent == pytest.approx(of_batches(server))
     # the change is taken back: they are stored, and cost nothing further
@@ -160,7 +160,7 @@ def test_a_changed_model_goes_on_without_them_where_it_is_told_to(handed, server
     server.batches.end()
     result = invoke("run", handed, "--if-changed", "set_aside")
     assert result.exit_code == 0, result.output
-    assert f"{TRIALS} answers" in result.stderr and "no trial" in result.stderr, result.stderr
+    assert f"{TRIALS} answers" in result.stderr, result.stderr
     assert len(server.requests) == TRIALS
     spent = sum(row["cost_usd"] for row in of_store(handed, select(calls)))
     assert money(handed).total == pytest.approx(spent + of_batches(server))

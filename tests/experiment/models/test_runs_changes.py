@@ -116,7 +116,6 @@ def test_another_port_and_host_name_go_on_in_the_same_sessions(begun, server):
         edit(begun, server.url, other.url.replace("127.0.0.1", "localhost"))
         done = invoke("run", begun)
         assert done.exit_code == 0, done.output
-        assert "has changed" not in done.output and "earlier sessions" not in done.output
         assert len(other.requests) == TRIALS - 10
     assert len(stored(begun)) == TRIALS
     assert len({one["session_id"] for one in stored(begun)}) == 4

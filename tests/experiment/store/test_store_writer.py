@@ -241,7 +241,7 @@ def test_a_killed_process_frees_its_lease(target):
         [sys.executable, "-c", HOLD, target], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert holder.stdout is not None and holder.stdout.readline() == "held\n"
-    with pytest.raises(UserError, match="under way"), leased(target, "positions", "hf:./a model"):
+    with pytest.raises(UserError, match=r"hf:./a model"), leased(target, "positions", "hf:./a model"):
         pass
     holder.send_signal(signal.SIGKILL)
     holder.communicate(timeout=30)

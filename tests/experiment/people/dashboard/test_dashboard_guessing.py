@@ -46,9 +46,7 @@ def test_an_address_gets_five_tries_and_then_waits_ever_longer(site, people):
     guesser = at(site.app, "192.0.2.1")
     assert guesses(guesser, "ada", 8) == [401] * FREE_TRIES + [429] * 3
     told = guesser.sign_in("ada", people["ada"])
-    assert told.status_code == 429 and "Please wait" in told.text, (
-        "the right password is not looked at either"
-    )
+    assert told.status_code == 429, "the right password is not looked at either"
 
 
 def test_guesses_from_one_address_lock_nobody_out_and_end_no_sign_in(site, people, visit):
@@ -207,7 +205,7 @@ def halfway(site: Any, people: dict[str, str], address: str = "127.0.0.1") -> Vi
     visitor = at(site.app, address)
     told = visitor.sign_in("ada", people["ada"])
     assert told.status_code == 302 and told.headers["Location"].endswith("/login/code")
-    assert "authenticator app" in visitor.get("/admin/login/code").text
+    assert 'name="code"' in visitor.get("/admin/login/code").text
     assert visitor.get("/admin/").status_code == 302, "the password alone opens nothing"
     return visitor
 
@@ -239,7 +237,7 @@ def test_a_code_is_asked_for_after_the_password_and_counts_once(site, people, re
     assert first.post("/admin/login/code", code=f"{given[:3]} {given[3:]}").status_code == 302
     assert first.get("/admin/").status_code == 200
     told = second.post("/admin/login/code", code=given)
-    assert told.status_code == 401 and "already used" in told.text
+    assert told.status_code == 401
     moment[0] += 3600
     moment[0] -= 3600  # a clock that jumps there and back makes no used code good again
     assert second.post("/admin/login/code", code=given).status_code == 401

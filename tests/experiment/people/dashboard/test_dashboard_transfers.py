@@ -115,14 +115,14 @@ def test_nobody_sends_large_bodies_elsewhere(site, visit):
 def test_owners_open_the_items_and_the_newest_report_and_no_other_file(site, visit):
     owner, folder = visit("ada"), site.service.folder
     page = owner.get("/admin/").text
-    assert "Newest report" not in page
+    assert "/files/reports/" not in page
     for command in ("preview", "build", "report"):
         assert f"<code>wrods {command} {folder.name}</code>" in page
     for page in ("audit/audit.html", "reports/2026-01-02/report.html", "reports/2026-01-03/report.html"):
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         (folder / page).write_text(f"<title>{page}</title>", "utf-8")
     page = owner.get("/admin/").text
-    assert "audit/audit.html" in page and "2026-01-03" in page and "2026-01-02" not in page
+    assert "audit/audit.html" in page and "/files/reports/2026-01-03" in page and "2026-01-02" not in page
     assert (
         "<code>wrods preview" in page and "<code>wrods build" not in page and "<code>wrods report" not in page
     )

@@ -130,7 +130,7 @@ def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab, sta
     notice = page.locator(".lacking")
     notice.wait_for()
     said = notice.inner_text()
-    assert "precise clock" in said and "lasting storage" in said and TEXTS["lacks_safe"] in said
+    assert all(TEXTS[f"lacks_{name}"] in said for name in ("clock", "storage", "safe"))
     assert notice.get_by_role("link").get_attribute("href") == "/certificate"
     begin(page, "P014")
     walk(page, "completion code")
