@@ -9,6 +9,7 @@ from experiment.languages import pack_for
 from experiment.procedure.feedback import block_feedback, practice_feedback
 from experiment.procedure.lines import break_lines
 
+TEXTS: Any = pack_for("en").texts
 ENGLISH: Any = SimpleNamespace(pack=pack_for("en"))
 CONSENT = {
     "kind": "consent",

@@ -11,6 +11,7 @@ from tests.browser.plans import (
     DEBRIEF,
     DEVICE,
     INSTRUCTIONS,
+    TEXTS,
     ab,
     answer,
     block,
@@ -52,10 +53,10 @@ def test_axe_finds_nothing_on_any_screen(serve, new_page, scheme):
         checked.append(selector)
         page.keyboard.press(key)
 
-    page.get_by_label("Participant number").fill("P001")
-    page.get_by_label("Participant number").focus()
+    page.get_by_label(TEXTS["participant_number"]).fill("P001")
+    page.get_by_label(TEXTS["participant_number"]).focus()
     check("text=Welcome", "Enter")
-    page.get_by_role("button", name="I agree").focus()
+    page.get_by_role("button", name=TEXTS["agree"]).focus()
     check("text=What is stored", "Enter")
     check("text=Page 1 of 2", "Space")
     check("text=Page 2 of 2", "Space")
@@ -91,14 +92,14 @@ def test_axe_finds_nothing_on_the_rarer_screens(serve, new_page, screen):
     if screen == "preview":
         trial_shown(page, "choose")
     else:
-        page.get_by_role("button", name="Start").click()
-        page.get_by_role("button", name="I do not agree" if screen == "declined" else "I agree").click()
+        page.get_by_role("button", name=TEXTS["start"]).click()
+        page.get_by_role("button", name=TEXTS["decline"] if screen == "declined" else TEXTS["agree"]).click()
         if screen == "resume":
             trial_shown(page, "choose")
             page.reload()
-            page.get_by_role("heading", name="Welcome back").wait_for()
+            page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
         else:
-            page.get_by_role("heading", name="You chose not to take part").wait_for()
+            page.get_by_role("heading", name=TEXTS["declined_title"]).wait_for()
     assert violations(page) == []
 
 
@@ -126,7 +127,7 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 700, "height": 768})
     page.goto(server.address)
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name=TEXTS["start"]).click()
 
     def check(selector):
         page.locator(selector).first.wait_for()
@@ -134,18 +135,18 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
 
     check(".needs")
     page.set_viewport_size({"width": 1366, "height": 768})
-    page.get_by_role("button", name="Check again").click()
+    page.get_by_role("button", name=TEXTS["check_again"]).click()
     check("text=Full screen")
     page.keyboard.press("Space")
     check("text=does not allow full screen")
     page.keyboard.press("Space")
     check(".card")
-    page.get_by_role("button", name="It is as wide as the card").click()
+    page.get_by_role("button", name=TEXTS["card_fits"]).click()
     check(".questions")
-    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name=TEXTS["go_on"]).click()
     check(".question .problem:not(:empty)")
     fill_background(page)
-    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name=TEXTS["go_on"]).click()
     check(".trial.read")
     page.keyboard.press("Space")
     page.locator(".word:not([aria-hidden])").wait_for()
@@ -155,7 +156,7 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
         page.keyboard.press("Space")
     check(".page.bad")
     page.keyboard.press("Space")
-    page.get_by_role("button", name="Show a hint").click()
+    page.get_by_role("button", name=TEXTS["show_hint"]).click()
     check(".clue .words")
     page.keyboard.type("capitals")
     page.keyboard.press("Control+Enter")
@@ -194,14 +195,14 @@ def test_no_screen_breaks_when_its_text_is_twice_as_large(serve, new_page):
         )
         assert wide == [], selector
 
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name=TEXTS["start"]).click()
     fits("text=Page 1 of 2")
     page.keyboard.press("Space")
     fits("text=Page 2 of 2")
     page.keyboard.press("Space")
     fits(".questions")
     fill_background(page)
-    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name=TEXTS["go_on"]).click()
     fits(".exemplars")
     page.keyboard.press("a")
     fits(".choices.listed")
@@ -217,7 +218,7 @@ def test_no_screen_breaks_when_its_text_is_twice_as_large(serve, new_page):
 def test_nothing_moves_for_those_who_want_it_so(serve, new_page):
     server = serve(plan(questions(*BACKGROUND)))
     page = new_page(server.address, reduced_motion="reduce")
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("button", name=TEXTS["start"]).click()
     page.locator(".questions").wait_for()
     moving = page.evaluate(
         """() => [...document.querySelectorAll("*")].filter((part) => {
@@ -267,11 +268,11 @@ def focused(page):
 def test_the_focus_goes_to_each_new_screen(serve, new_page):
     server = serve(plan(CONSENT, block([trial(0, [choose()]), trial(1, [recover()])])))
     page = new_page(server.address)
-    page.get_by_role("heading", name="Welcome").wait_for()
+    page.get_by_role("heading", name=TEXTS["welcome"]).wait_for()
     assert focused(page) == ["H2", "Welcome"]
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Consent").wait_for()
+    page.get_by_role("heading", name=TEXTS["consent_title"]).wait_for()
     assert focused(page) == ["H2", "Consent"]
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -295,5 +296,5 @@ def test_tab_walks_through_the_choices_and_out_again_and_enter_chooses(opened):
     assert focused(page)[0] == "BODY"
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Thank you").wait_for()
+    page.get_by_role("heading", name=TEXTS["finished_title"]).wait_for()
     assert server.trials[0, 1]["response_raw"] == "no"

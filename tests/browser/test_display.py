@@ -8,7 +8,7 @@ import re
 import pytest
 
 from experiment.building.build import CELL_PX, MARGIN_PX
-from tests.browser.plans import INSTRUCTIONS, ab, block, choose, feedback, plan, read, trial
+from tests.browser.plans import INSTRUCTIONS, TEXTS, ab, block, choose, feedback, plan, read, trial
 from tests.browser.walking import finished, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -40,13 +40,13 @@ def test_stimuli_have_the_same_pixels_whatever_the_system_prefers(serve, new_pag
         told = block([first, trial(1, [choose()])], feedback=feedback("late", "600 ms"))
         server = serve({**plan(INSTRUCTIONS, told), "display": {"polarity": polarity}})
         page = new_page(server.address, **asked)
-        page.get_by_role("heading", name="Welcome").wait_for()
+        page.get_by_role("heading", name=TEXTS["welcome"]).wait_for()
         pages[system] = paper(page)
         start(page)
-        page.get_by_text("Page 1 of 2").wait_for()
+        page.get_by_text(TEXTS["page_of"].format(page=1, pages=2)).wait_for()
         page.evaluate(WATCH_CROSS)
         for _ in INSTRUCTIONS["pages"]:
-            page.get_by_role("button", name="Continue").click()
+            page.get_by_role("button", name=TEXTS["go_on"]).click()
         trial_shown(page, "choose")
         cross = page.evaluate("() => window.cross")
         assert cross is not None
@@ -89,12 +89,12 @@ def moving(index, lines):
 
 def test_a_window_too_narrow_for_a_moving_window_is_asked_to_be_wider_before_the_trial(opened):
     server, page = opened(block([moving(0, [LONG, "and more."])]), size=(700, 600))
-    page.get_by_role("heading", name="Please make the window wider").wait_for()
+    page.get_by_role("heading", name=TEXTS["window_small_title"]).wait_for()
     needed = math.ceil(len(LONG) * CELL_PX) + MARGIN_PX
     assert f"at least {needed} pixels" in page.locator(".page").inner_text()
     assert page.locator(".trial").count() == 0
     page.keyboard.press("Space")
-    page.get_by_role("heading", name="Please make the window wider").wait_for()
+    page.get_by_role("heading", name=TEXTS["window_small_title"]).wait_for()
     page.set_viewport_size({"width": needed, "height": 600})
     trial_shown(page, "read")
     told = server.event("window_small")
@@ -115,12 +115,12 @@ def reads_on(page):
 
 def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(opened):
     server, page = opened(block([moving(0, [LONG])]), block([moving(1, [LONG])]), size=(700, 600))
-    page.get_by_role("button", name="Continue with smaller text").click()
+    page.get_by_role("button", name=TEXTS["window_small_go_on"]).click()
     for index in range(2):
         trial_shown(page, "read")
         if index == 1:  # the session's nodes are made again
             page.keyboard.press("Escape")
-            page.get_by_role("button", name="Continue the study").click()
+            page.get_by_role("button", name=TEXTS["stop_continue"]).click()
             trial_shown(page, "read")
         until(lambda: reads_on(page))
         trial_shown(page, "choose")
@@ -155,12 +155,12 @@ def test_words_whose_letters_and_dashes_differ_in_width_fit_a_narrow_window(serv
 
 def test_who_leaves_full_screen_is_asked_back_before_the_next_trial(opened):
     server, page = opened(FULL_SCREEN, block([ab(0), ab(1)]))
-    page.get_by_role("button", name="Switch to full screen").click()
+    page.get_by_role("button", name=TEXTS["full_screen_go"]).click()
     trial_shown(page, "choose")
     page.evaluate("() => document.exitFullscreen()")
     page.keyboard.press("a")
-    page.get_by_role("heading", name="Full screen").wait_for()
-    page.get_by_role("button", name="Switch to full screen").click()
+    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
+    page.get_by_role("button", name=TEXTS["full_screen_go"]).click()
     trial_shown(page, "choose")
     assert page.evaluate("() => document.fullscreenElement !== null")
     page.keyboard.press("a")

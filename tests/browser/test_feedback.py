@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.plans import (
     INSTRUCTIONS,
+    TEXTS,
     block,
     choose,
     comprehension,
@@ -55,8 +56,8 @@ def test_without_a_connection_nothing_is_told_and_that_is_recorded(opened):
     page.context.set_offline(True)
     page.keyboard.press("j")
     trial_shown(page, "choose")
-    page.get_by_role("heading", name="Too slow").wait_for()  # the clock needs no connection
-    page.get_by_role("heading", name="Saving your answers").wait_for()
+    page.get_by_role("heading", name=TEXTS["feedback_late"]).wait_for()  # the clock needs no connection
+    page.get_by_role("heading", name=TEXTS["saving_title"]).wait_for()
     page.context.set_offline(False)
     finished(page, server)
     missed, late = told(server)
@@ -82,16 +83,16 @@ def test_a_server_that_is_slow_to_answer_makes_nobody_wait_for_long(opened):
 
 
 def answer_questions(page, key):
-    page.get_by_role("heading", name="Questions about the instructions").wait_for()
+    page.get_by_role("heading", name=TEXTS["comprehension_title"]).wait_for()
     page.get_by_text(key, exact=True).click()
     page.get_by_text("no" if key == "F" else "yes", exact=True).click()
-    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name=TEXTS["go_on"]).click()
 
 
 def turn_pages(page, first=1, last=2):
     for number in range(first, last + 1):
-        page.get_by_text(f"Page {number} of {last}").wait_for()
-        page.get_by_role("heading", name="Instructions").wait_for()
+        page.get_by_text(TEXTS["page_of"].format(page=number, pages=last)).wait_for()
+        page.get_by_role("heading", name=TEXTS["instructions_title"]).wait_for()
         page.keyboard.press("Space")
 
 
@@ -99,10 +100,10 @@ def test_instructions_are_shown_again_until_the_questions_about_them_are_answere
     asked = comprehension(KEYS, FINGERS)
     server, page = opened(INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["again", "go_on"])
     turn_pages(page)
-    page.get_by_role("heading", name="Questions about the instructions").wait_for()
+    page.get_by_role("heading", name=TEXTS["comprehension_title"]).wait_for()
     assert violations(page) == []
     answer_questions(page, "F")
-    page.get_by_role("heading", name="Please read the instructions again").wait_for()
+    page.get_by_role("heading", name=TEXTS["comprehension_again_title"]).wait_for()
     assert violations(page) == []
     page.keyboard.press("Space")
     turn_pages(page, 2, 3)
@@ -121,8 +122,8 @@ def test_who_keeps_missing_the_instructions_is_thanked_and_ends(opened):
     server, page = opened(INSTRUCTIONS, asked, block([trial(0, [choose()])]), then=["end"])
     turn_pages(page)
     answer_questions(page, "F")
-    page.get_by_role("heading", name="The study ends here").wait_for()
-    page.get_by_text("you cannot continue with this study").wait_for()
+    page.get_by_role("heading", name=TEXTS["practice_failed_title"]).wait_for()
+    page.get_by_text(TEXTS["comprehension_failed"]).wait_for()
     assert violations(page) == []
     assert not server.trials
     assert server.posts("/finish")[-1].body["completed"] is False

@@ -11,6 +11,7 @@ import pytest
 from tests.browser.plans import (
     CONSENT,
     DEBRIEF,
+    TEXTS,
     block,
     choose,
     practice,
@@ -32,7 +33,7 @@ def asked(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 def agreed(opened: Any, *screens: dict[str, Any], **more: Any) -> tuple[Any, Any]:
     server, page = opened(CONSENT, *screens, **more)
-    page.get_by_role("button", name="I agree").click()
+    page.get_by_role("button", name=TEXTS["agree"]).click()
     return server, page
 
 
@@ -55,17 +56,17 @@ def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(ope
     about = questions(question("book", "text", "Which book did you read last?", optional=True))
     pause = {"kind": "break", "html": None, "minimum_ms": 0}
     server, page = opened(CONSENT, about, block(asked(1)), pause, DEBRIEF)
-    stop = page.get_by_role("button", name="Stop", exact=True)
-    page.get_by_role("heading", name="Consent").wait_for()
+    stop = page.get_by_role("button", name=TEXTS["stop"], exact=True)
+    page.get_by_role("heading", name=TEXTS["consent_title"]).wait_for()
     assert stop.count() == 0, "before the agreement there is nothing to stop but to disagree"
-    page.get_by_role("button", name="I agree").click()
-    dialog = page.get_by_role("dialog", name="Do you want to stop?")
+    page.get_by_role("button", name=TEXTS["agree"]).click()
+    dialog = page.get_by_role("dialog", name=TEXTS["stop_title"])
     field = page.locator("#wrods-question-0")
     field.fill("a novel")
     page.keyboard.press("Escape")
     dialog.wait_for()
     assert violations(page) == []
-    assert page.evaluate("() => document.activeElement.textContent") == "Continue the study"
+    assert page.evaluate("() => document.activeElement.textContent") == TEXTS["stop_continue"]
     for _ in range(8):  # the focus stays in the dialog, or in the browser's own controls
         page.keyboard.press("Tab")
         inside = page.evaluate(
@@ -76,17 +77,17 @@ def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(ope
     dialog.wait_for(state="detached")
     assert page.evaluate("() => document.activeElement.id") == "wrods-question-0"
     assert field.input_value() == "a novel"
-    page.get_by_role("button", name="Continue").click()
+    page.get_by_role("button", name=TEXTS["go_on"]).click()
     trial_shown(page, "choose")
     page.keyboard.press("j")
-    page.get_by_role("heading", name="Time for a break").wait_for()
+    page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
     stop.click()
     dialog.wait_for()
     page.keyboard.press("x")
-    page.get_by_role("button", name="Continue the study").click()
-    page.get_by_role("heading", name="Time for a break").wait_for()
+    page.get_by_role("button", name=TEXTS["stop_continue"]).click()
+    page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
     page.keyboard.press("Space")
-    page.get_by_role("heading", name="About this study").wait_for()
+    page.get_by_role("heading", name=TEXTS["debrief_title"]).wait_for()
     page.keyboard.press("Space")
     finished(page, server)
     assert [told["then"] for told in stops(server)] == ["continue", "continue"]
@@ -116,12 +117,12 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(opened, kind
     dialog = page.get_by_role("dialog")
     dialog.wait_for()
     until(lambda: page.locator(".trial, .fixation").count() == 0)
-    assert dialog.get_by_text("the item that was on the screen is shown again").count() == 1
+    assert dialog.get_by_text(TEXTS["stop_item_again"]).count() == 1
     for key in ("j", "f", "Enter") if kind != "choose" else ("j",):
         if key != "Enter":
             page.keyboard.press(key)
     assert server.trials == {}
-    page.get_by_role("button", name="Continue the study").click()
+    page.get_by_role("button", name=TEXTS["stop_continue"]).click()
     trial_shown(page, first)
     if kind == "window":
         for word in ("one", "two"):
@@ -149,24 +150,24 @@ def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(opened):
     trial_shown(page, "choose", "Question number 0?")
     page.keyboard.press("j")
     trial_shown(page, "choose", "Question number 1?")
-    page.get_by_role("button", name="Stop", exact=True).click()
-    page.get_by_role("button", name="Stop and keep my answers").click()
-    page.get_by_role("heading", name="You have stopped the study").wait_for()
+    page.get_by_role("button", name=TEXTS["stop"], exact=True).click()
+    page.get_by_role("button", name=TEXTS["stop_keep"]).click()
+    page.get_by_role("heading", name=TEXTS["stopped_title"]).wait_for()
     page.get_by_text("We study which letter positions carry a sentence.").wait_for()
-    page.get_by_text("give your participant number: P001").wait_for()
-    assert page.get_by_role("button", name="Stop", exact=True).count() == 0
+    page.get_by_text(TEXTS["withdraw_later"].format(participant="P001")).wait_for()
+    assert page.get_by_role("button", name=TEXTS["stop"], exact=True).count() == 0
     assert violations(page) == []
     assert stops(server) == [{"then": "keep", "trial_index": 1, "attempt": 1}]
     assert server.posts("/finish")[0].body == {"trials": 1, "completed": False}
     assert page.evaluate(KEPT) == 0, "the next person at this computer finds nothing"
     page.reload()
-    page.get_by_role("heading", name="You have stopped the study").wait_for()
-    page.get_by_role("button", name="Delete my answers").click()
-    page.get_by_role("dialog", name="Delete your answers?").get_by_role("button", name="Back").click()
+    page.get_by_role("heading", name=TEXTS["stopped_title"]).wait_for()
+    page.get_by_role("button", name=TEXTS["delete_now"]).click()
+    page.get_by_role("dialog", name=TEXTS["delete_title"]).get_by_role("button", name=TEXTS["back"]).click()
     assert len(stops(server)) == 1, "it asks once before it deletes"
-    page.get_by_role("button", name="Delete my answers").click()
-    page.get_by_role("dialog").get_by_role("button", name="Delete my answers").click()
-    page.get_by_role("heading", name="Your answers have been deleted").wait_for()
+    page.get_by_role("button", name=TEXTS["delete_now"]).click()
+    page.get_by_role("dialog").get_by_role("button", name=TEXTS["delete_now"]).click()
+    page.get_by_role("heading", name=TEXTS["deleted_title"]).wait_for()
     assert stops(server)[1:] == [{"then": "delete"}]
 
 
@@ -177,17 +178,17 @@ def test_an_end_that_the_server_does_not_confirm_keeps_the_answers_and_still_deb
     page.keyboard.press("j")
     trial_shown(page, "choose", "Question number 1?")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Stop and keep my answers").click()
-    page.get_by_role("heading", name="Saving your answers").wait_for()
+    page.get_by_role("button", name=TEXTS["stop_keep"]).click()
+    page.get_by_role("heading", name=TEXTS["saving_title"]).wait_for()
     with page.expect_download() as saving:
-        page.get_by_role("button", name="Download a copy of your answers").click()
+        page.get_by_role("button", name=TEXTS["download_answers"]).click()
     kinds = [item["kind"] for item in json.loads(saving.value.path().read_text("utf-8"))["items"]]
     assert kinds.count("trials") == 1
     page.get_by_text("We study which letter positions carry a sentence.").wait_for()
     assert page.evaluate(KEPT) == len(kinds)
     assert violations(page) == []
-    page.get_by_role("button", name="Try again").click()
-    page.get_by_role("heading", name="You have stopped the study").wait_for()
+    page.get_by_role("button", name=TEXTS["try_again"]).click()
+    page.get_by_role("heading", name=TEXTS["stopped_title"]).wait_for()
     assert page.evaluate(KEPT) == 0
     assert [sent.status for sent in server.posts("/finish")] == [404, 200]
 
@@ -200,8 +201,8 @@ def test_a_server_that_lost_the_end_of_a_session_hears_of_it_again(opened):
     until(lambda: server.trials and any(event["kind"] == "shown" for event in server.events))
     server.events.clear()  # acknowledged, yet not there any more
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Stop and keep my answers").click()
-    page.get_by_role("heading", name="You have stopped the study").wait_for()
+    page.get_by_role("button", name=TEXTS["stop_keep"]).click()
+    page.get_by_role("heading", name=TEXTS["stopped_title"]).wait_for()
     assert {"consent", "stop"} <= {event["kind"] for event in server.events}
     assert [sent.status for sent in server.posts("/finish")] == [409, 200]
 
@@ -215,17 +216,17 @@ def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_el
     page.keyboard.press("j")
     trial_shown(page, "choose", "Question number 1?")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Stop and delete my answers").click()
-    page.get_by_role("button", name="Delete my answers").click()
-    page.get_by_role("heading", name="Deleting your answers").wait_for()
-    page.get_by_text("the request is kept in this browser").wait_for()
+    page.get_by_role("button", name=TEXTS["stop_delete"]).click()
+    page.get_by_role("button", name=TEXTS["delete_now"]).click()
+    page.get_by_role("heading", name=TEXTS["deleting_title"]).wait_for()
+    page.get_by_text(TEXTS["deleting_text"]).wait_for()
     assert violations(page) == []
     page.reload()
-    page.get_by_role("heading", name="Deleting your answers").wait_for()
+    page.get_by_role("heading", name=TEXTS["deleting_title"]).wait_for()
     assert server.erased == set()
     page.unroute("**/sessions/**")
     page.evaluate("() => window.dispatchEvent(new Event('online'))")
-    page.get_by_role("heading", name="Your answers have been deleted").wait_for()
+    page.get_by_role("heading", name=TEXTS["deleted_title"]).wait_for()
     page.get_by_text("We study which letter positions carry a sentence.").wait_for()
     assert server.trials == {}, "an answer that waited is not sent any more"
     assert [event["detail"] for event in server.events[sent:]] == [{"then": "delete"}]
@@ -239,14 +240,14 @@ def test_finishing_later_says_until_when_and_goes_on_from_there(opened):
     page.keyboard.press("j")
     trial_shown(page, "choose", "Question number 1?")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Finish later").click()
-    page.get_by_role("heading", name="Finish later").wait_for()
-    page.get_by_text("open the same link again in this browser by").wait_for()
+    page.get_by_role("button", name=TEXTS["stop_later"]).click()
+    page.get_by_role("heading", name=TEXTS["stop_later"]).wait_for()
+    page.get_by_text(TEXTS["stop_later_until"].partition("{until}")[0]).wait_for()
     until(lambda: any(sent.body.get("release") for sent in server.posts("/lease")))
     again = page.context.new_page()
     page.close()
     again.goto(server.address)
-    again.get_by_role("heading", name="Welcome back").wait_for()
+    again.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
     again.keyboard.press("Space")
     trial_shown(again, "choose", "Question number 1?")
     again.keyboard.press("j")
@@ -262,10 +263,11 @@ def test_who_finishes_later_is_told_whether_it_must_be_in_this_browser(opened, a
     _, page = agreed(opened, block(asked(2)), study=policy, config={"any_browser": any_browser})
     trial_shown(page, "choose", "Question number 0?")
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Finish later").click()
-    told = page.get_by_text("open the same link again").inner_text()
-    assert ("in this browser" in told) != any_browser
-    assert bool(re.search(r"\d{4}", told)) == (within_ms is not None or not any_browser), "until when"
+    page.get_by_role("button", name=TEXTS["stop_later"]).click()
+    timed = "stop_later_link_until" if within_ms else "stop_later_text"
+    before, until, _ = TEXTS[timed if any_browser else "stop_later_until"].partition("{until}")
+    told = page.get_by_text(before).inner_text()
+    assert bool(re.search(r"\d{4}", told)) == bool(until), "until when"
 
 
 def test_a_response_key_is_never_taken_for_stop(opened):
@@ -283,24 +285,24 @@ def test_who_is_turned_away_is_debriefed(opened):
     )
     trial_shown(page, "choose")
     page.keyboard.press("f")
-    page.get_by_text("You answered 0 of 1 correctly.").wait_for()
+    page.get_by_text(TEXTS["practice_score"].format(right=0, total=1)).wait_for()
     page.keyboard.press("Space")
-    page.get_by_role("heading", name="The study ends here").wait_for()
+    page.get_by_role("heading", name=TEXTS["practice_failed_title"]).wait_for()
     until(lambda: any(event["kind"] == "practice" for event in server.events))
     assert server.event("practice")["then"] == "end" and sorted(server.trials) == [(0, 1)]
     page.get_by_text("We study which letter positions carry a sentence.").wait_for()
-    page.get_by_role("button", name="Save a copy of the consent form").wait_for()
+    page.get_by_role("button", name=TEXTS["receipt_save"]).wait_for()
 
 
 def test_the_consent_form_can_be_kept_as_one_readable_file(opened, new_page):
     _, page = opened(CONSENT, block(asked(1)), DEBRIEF)
     page.route("**/events", lambda route: route.abort())  # without a network too
-    page.get_by_role("button", name="I agree").click()
+    page.get_by_role("button", name=TEXTS["agree"]).click()
     trial_shown(page, "choose")
     page.keyboard.press("Escape")
     with page.expect_download() as saving:
-        page.get_by_role("button", name="Save a copy of the consent form").click()
-    page.get_by_role("status").get_by_text("saved to your downloads").wait_for()
+        page.get_by_role("button", name=TEXTS["receipt_save"]).click()
+    page.get_by_role("status").get_by_text(TEXTS["receipt_saved"]).wait_for()
     assert saving.value.suggested_filename == "consent-demo.html"
     text = saving.value.path().read_text("utf-8")
     assert "http" not in text and "<script" not in text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.browser.plans import BACKGROUND, DEVICE, block, choose, question, questions, read, trial
+from tests.browser.plans import BACKGROUND, DEVICE, TEXTS, block, choose, question, questions, read, trial
 from tests.browser.walking import finished, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -36,9 +36,11 @@ def test_a_fitting_device_passes_without_a_page_and_is_recorded(opened):
 
 def test_a_small_window_is_told_what_is_needed_and_may_grow(opened):
     server, page = opened({**DEVICE, "width": 1000}, ONE, size=(700, 768))
-    page.get_by_text("at least 1000 × 500 pixels. Yours has 700 × 768").wait_for()
+    page.get_by_text(
+        TEXTS["need_window"].format(width=1000, height=500, has_width=700, has_height=768)
+    ).wait_for()
     page.set_viewport_size({"width": 1200, "height": 768})
-    page.get_by_role("button", name="Check again").click()
+    page.get_by_role("button", name=TEXTS["check_again"]).click()
     answer_and_finish(page, server)
     assert server.event("device_missed")["missed"] == ["window"]
     assert server.event("device")["passed"] is True
@@ -46,7 +48,7 @@ def test_a_small_window_is_told_what_is_needed_and_may_grow(opened):
 
 def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(opened):
     server, page = opened(FULL, ONE)
-    page.get_by_role("heading", name="Full screen").wait_for()
+    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
     page.keyboard.press("Space")
     trial_shown(page, "choose")
     assert page.evaluate("() => document.fullscreenElement !== null")
@@ -58,9 +60,9 @@ def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(opened):
 
 def test_a_refused_screen_is_noted_and_the_study_goes_on(opened):
     server, page = opened(FULL, ONE, script=REFUSE)
-    page.get_by_role("heading", name="Full screen").wait_for()
+    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
     page.keyboard.press("Space")
-    page.get_by_text("does not allow full screen").wait_for()
+    page.get_by_text(TEXTS["full_screen_refused"]).wait_for()
     page.keyboard.press("Space")
     answer_and_finish(page, server)
     assert server.event("full_screen") == {"granted": False, "reason": "not here"}
@@ -87,14 +89,14 @@ def test_letters_have_the_width_that_the_card_gives(opened):
     after = page.locator(".card").bounding_box()
     assert after["width"] == pytest.approx(before + 5 * 0.01 * 85.6, abs=0.1)
     assert after["width"] / after["height"] == pytest.approx(85.6 / 53.98, rel=0.01)
-    page.get_by_role("button", name="It is as wide as the card").click()
+    page.get_by_role("button", name=TEXTS["card_fits"]).click()
     trial_shown(page, "read")
     told = server.event("screen_size")
     assert told["px_per_mm"] == pytest.approx(after["width"] / 85.6, abs=0.01)
     assert (told["remembered"], told["pixel_ratio"]) == (False, 1)
     assert letter_width(page) == pytest.approx(3.0 * told["px_per_mm"], rel=0.01)
     page.reload()  # the size is kept for this browser and screen
-    page.get_by_role("heading", name="Welcome back").wait_for()
+    page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
     page.keyboard.press("Space")
     trial_shown(page, "read")
     assert letter_width(page) == pytest.approx(3.0 * told["px_per_mm"], rel=0.01)
@@ -108,18 +110,18 @@ def test_the_card_can_be_dragged_and_its_size_is_offered_again(opened):
     page.mouse.move(box["x"] + 400, box["y"] + 260, steps=4)
     page.mouse.up()
     assert page.locator(".card").bounding_box()["width"] == pytest.approx(400, abs=1)
-    page.get_by_role("button", name="It is as wide as the card").click()
+    page.get_by_role("button", name=TEXTS["card_fits"]).click()
     trial_shown(page, "choose")
     server.config["participant"] = "P002"
     page.goto(server.address)
     start(page)
-    page.get_by_text("has the size that you chose last time").wait_for()
+    page.get_by_text(TEXTS["screen_size_again"]).wait_for()
     assert page.locator(".card").bounding_box()["width"] == pytest.approx(400, abs=1)
 
 
 def test_questions_are_answered_by_keyboard_alone(opened):
     server, page = opened(questions(*BACKGROUND), ONE)
-    page.get_by_role("heading", name="Some questions about you").wait_for()
+    page.get_by_role("heading", name=TEXTS["questions_title"]).wait_for()
     press = page.keyboard.press
     press("Tab")
     page.keyboard.type("English")  # in the list of languages
@@ -163,13 +165,13 @@ def test_missing_and_impossible_answers_are_marked_and_mended(opened):
     choice = question("school", "choice", "Which school?", ["primary", "secondary"])
     server, page = opened(questions(AGE, choice, book), ONE)
     page.locator("#wrods-question-0").fill("130")
-    page.get_by_role("button", name="Continue").click()
-    page.get_by_text("Please enter a number from 0 to 120.").wait_for()
-    page.get_by_text("Please answer this question.").wait_for()
+    page.get_by_role("button", name=TEXTS["go_on"]).click()
+    page.get_by_text(TEXTS["number_between"].format(**{"from": 0, "to": 120})).wait_for()
+    page.get_by_text(TEXTS["answer_needed"]).wait_for()
     assert page.evaluate("() => document.activeElement.id") == "wrods-question-0"
     page.locator("#wrods-question-0").fill("13")
     page.get_by_text("secondary").click()
-    page.get_by_text("Please enter a number").wait_for(state="hidden")
+    page.get_by_text(TEXTS["number_between"].format(**{"from": 0, "to": 120})).wait_for(state="hidden")
     page.locator(".questions > .problem").wait_for(state="hidden")
     page.locator("#wrods-question-2").press("Enter")
     answer_and_finish(page, server)
@@ -181,15 +183,15 @@ def test_after_a_reload_nothing_is_asked_again_but_the_screen(opened):
     server, page = opened(DEVICE, questions(AGE), FULL, trials)
     page.locator("#wrods-question-0").fill("40")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Full screen").wait_for()
+    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
     page.keyboard.press("Space")
     trial_shown(page, "choose")
     page.keyboard.press("j")
     until(lambda: (0, 1) in server.trials)
     page.reload()
-    page.get_by_role("heading", name="Welcome back").wait_for()
+    page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
     page.keyboard.press("Space")
-    page.get_by_role("heading", name="Full screen").wait_for()
+    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
     page.keyboard.press("Space")
     answer_and_finish(page, server)
     assert [index for index, _ in server.trials] == [0, 1]
@@ -205,10 +207,10 @@ def test_pages_and_breaks_hold_their_minimum_time(opened):
     pause = {"kind": "break", "html": "<p>Look out of the window.</p>", "minimum_ms": 700}
     trials = block([trial(0, [choose()]), trial(1, [choose()])], 1, break_minimum_ms=700)
     server, page = opened(slow, trials, pause)
-    go_on = page.get_by_role("button", name="Continue", disabled=False)
+    go_on = page.get_by_role("button", name=TEXTS["go_on"], disabled=False)
     page.get_by_text("One.").wait_for()
     page.keyboard.press("Space")
-    page.get_by_text("You can continue in 1 s.").wait_for()
+    page.get_by_text(TEXTS["go_on_in"].format(seconds=1)).wait_for()
     assert page.get_by_text("One.").is_visible()
     go_on.wait_for()
     page.keyboard.press("Space")
@@ -216,7 +218,7 @@ def test_pages_and_breaks_hold_their_minimum_time(opened):
     page.keyboard.press("Space")
     trial_shown(page, "choose")
     page.keyboard.press("j")
-    page.get_by_role("heading", name="Time for a break").wait_for()
+    page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
     assert page.get_by_role("progressbar").get_attribute("aria-valuenow") == "50"
     go_on.wait_for()
     page.keyboard.press("Space")

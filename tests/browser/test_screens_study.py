@@ -17,6 +17,7 @@ from experiment.people.service import PeopleSettings, service_for
 from experiment.store import open_store
 from experiment.store.queries import all_events, all_regions, sessions_overview, trials_with_scores
 from stimuli.item import build_meta, write_items
+from tests.browser.plans import TEXTS
 from tests.browser.walking import trial_shown
 
 pytestmark = pytest.mark.browser
@@ -78,27 +79,27 @@ def test_a_participant_goes_through_every_kind_of_screen_and_all_is_stored(study
         threading.Thread(target=server.run, daemon=True).start()
         running.callback(server.close)
         page = new_page(f"http://127.0.0.1:{server.port}/windows/")
-        page.get_by_role("button", name="Start").click()
+        page.get_by_role("button", name=TEXTS["start"]).click()
         page.locator("#wrods-question-0").fill("30")  # eligibility comes first
         page.keyboard.press("Enter")
-        page.get_by_role("heading", name="Full screen").wait_for()
+        page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
         page.keyboard.press("Space")
-        page.get_by_role("button", name="It is as wide as the card").click()
+        page.get_by_role("button", name=TEXTS["card_fits"]).click()
         page.get_by_text("right", exact=True).click()
         page.locator("#wrods-question-1").fill("12,5")
-        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name=TEXTS["go_on"]).click()
         page.get_by_text("Some words of the instructions.").wait_for()
-        page.get_by_role("button", name="Continue", disabled=False).click()
+        page.get_by_role("button", name=TEXTS["go_on"], disabled=False).click()
         for _ in range(2):
             read_through(page)
             trial_shown(page, "choose")
             page.keyboard.press("j")
             page.locator(".trial.choose").wait_for(state="detached")
-        page.get_by_role("heading", name="Time for a break").wait_for()
-        page.get_by_role("button", name="Continue", disabled=False).click()
+        page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
+        page.get_by_role("button", name=TEXTS["go_on"], disabled=False).click()
         page.get_by_text("Some words of the debrief.").wait_for()
         page.keyboard.press("Space")
-        page.get_by_role("heading", name="Thank you").wait_for()
+        page.get_by_role("heading", name=TEXTS["finished_title"]).wait_for()
         with store.read() as connection:
             (session,) = sessions_overview(connection)
             rows = list(trials_with_scores(connection))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from experiment.languages import pack_for
 from tests.browser.plans import (
     CONSENT,
     DEBRIEF,
     INSTRUCTIONS,
+    TEXTS,
     block,
     choose,
     plan,
@@ -37,22 +37,24 @@ def test_a_visit_from_start_to_code(serve, new_page):
         config={"ask_participant": True, "platform": {"STUDY_ID": "x"}},
     )
     page = new_page(server.address)
-    page.get_by_role("heading", name="Welcome").wait_for()
+    page.get_by_role("heading", name=TEXTS["welcome"]).wait_for()
     page.keyboard.press("Enter")  # the field has the focus
-    page.get_by_text("Please enter your participant number.").wait_for()
-    assert page.get_by_label("Participant number").evaluate("(field) => field === document.activeElement")
+    page.get_by_text(TEXTS["participant_missing"]).wait_for()
+    assert page.get_by_label(TEXTS["participant_number"]).evaluate(
+        "(field) => field === document.activeElement"
+    )
     page.keyboard.type(" P007 ")
     page.keyboard.press("Enter")
-    page.get_by_role("button", name="I agree").click()
-    page.get_by_text("Page 1 of 2").wait_for()
+    page.get_by_role("button", name=TEXTS["agree"]).click()
+    page.get_by_text(TEXTS["page_of"].format(page=1, pages=2)).wait_for()
     page.keyboard.press("Space")
-    page.get_by_role("button", name="Back").click()
-    page.get_by_text("Page 1 of 2").wait_for()
+    page.get_by_role("button", name=TEXTS["back"]).click()
+    page.get_by_text(TEXTS["page_of"].format(page=1, pages=2)).wait_for()
     page.keyboard.press("Space")
-    page.get_by_text("Page 2 of 2").wait_for()
+    page.get_by_text(TEXTS["page_of"].format(page=2, pages=2)).wait_for()
     page.keyboard.press("Space")
     answer(page, 0, 1)
-    page.get_by_role("heading", name="About this study").wait_for()
+    page.get_by_role("heading", name=TEXTS["debrief_title"]).wait_for()
     page.keyboard.press("Space")
     finished(page, server)
 
@@ -72,15 +74,15 @@ def test_a_visit_from_start_to_code(serve, new_page):
 @pytest.mark.parametrize("status", [429, 503])
 def test_whom_the_server_puts_off_at_the_start_is_not_told_of_the_network_or_of_answers(opened, status):
     server, page = opened(block(questions(1)), reply_with={"sessions": [status, status]})
-    page.get_by_role("status").get_by_text(pack_for("en").texts["out_of_order"]).wait_for()
+    page.get_by_role("status").get_by_text(TEXTS["out_of_order"]).wait_for()
     answer(page, 0)
     finished(page, server)
 
 
 def test_who_declines_is_thanked_and_nothing_more_is_asked(opened):
     server, page = opened(CONSENT, block(questions(1)), DEBRIEF)
-    page.get_by_role("button", name="I do not agree").click()
-    page.get_by_role("heading", name="You chose not to take part").wait_for()
+    page.get_by_role("button", name=TEXTS["decline"]).click()
+    page.get_by_role("heading", name=TEXTS["declined_title"]).wait_for()
     debriefing = page.locator("details")
     assert not debriefing.locator(".prose").is_visible()
     debriefing.locator("summary").press("Enter")
@@ -89,11 +91,11 @@ def test_who_declines_is_thanked_and_nothing_more_is_asked(opened):
     assert not server.trials
     told = len([sent for sent in server.posts("s") if "/sessions/" in sent.path])
     page.reload()
-    page.get_by_role("heading", name="You chose not to take part").wait_for()
+    page.get_by_role("heading", name=TEXTS["declined_title"]).wait_for()
     assert (server.posts("/finish"), told) == ([], 1), "nothing is sent but that they declined"
-    page.get_by_role("button", name="Back").click()  # they may think better of it
+    page.get_by_role("button", name=TEXTS["back"]).click()  # they may think better of it
     start(page)
-    page.get_by_role("heading", name="Consent").wait_for()
+    page.get_by_role("heading", name=TEXTS["consent_title"]).wait_for()
     assert len(server.opened) == 2
 
 
@@ -101,19 +103,19 @@ def test_practice_tells_right_from_wrong_and_repeats_until_it_is_passed(opened):
     tries = [trial(i, [choose(f"Question number {i}?")], answer="yes") for i in range(2)]
     server, page = opened(practice(tries, **{"pass": 1.0}), block(questions(1, first=2)))
     answer(page, 0, key="f")
-    page.get_by_role("heading", name="Not correct").wait_for()
-    page.get_by_text("The answer is: yes").wait_for()
+    page.get_by_role("heading", name=TEXTS["feedback_incorrect"]).wait_for()
+    page.get_by_text(TEXTS["feedback_answer"].format(answer="yes")).wait_for()
     page.keyboard.press("Space")
     answer(page, 1)
-    page.get_by_role("heading", name="Correct").wait_for()
+    page.get_by_role("heading", name=TEXTS["feedback_correct"]).wait_for()
     page.keyboard.press("Space")
-    page.get_by_text("Let's practise again").wait_for()
+    page.get_by_text(TEXTS["practice_again"].partition("{")[0]).wait_for()
     page.keyboard.press("Space")
     for number in (0, 1):
         answer(page, number)
-        page.get_by_role("heading", name="Correct").wait_for()
+        page.get_by_role("heading", name=TEXTS["feedback_correct"]).wait_for()
         page.keyboard.press("Space")
-    page.get_by_text("The study begins now").wait_for()
+    page.get_by_text(TEXTS["practice_passed"]).wait_for()
     page.keyboard.press("Space")
     answer(page, 2)
     finished(page, server)
@@ -159,9 +161,9 @@ def test_troubles_on_the_way_lose_and_double_nothing(opened, trouble, told):
 @pytest.mark.parametrize("is_offline", [False, True])
 def test_a_reload_goes_on_where_the_reader_was_and_sends_what_waited(opened, is_offline):
     server, page = opened(CONSENT, INSTRUCTIONS, block(questions(3)))
-    page.get_by_role("button", name="I agree").click()
+    page.get_by_role("button", name=TEXTS["agree"]).click()
     for number in (1, 2):
-        page.get_by_text(f"Page {number} of 2").wait_for()
+        page.get_by_text(TEXTS["page_of"].format(page=number, pages=2)).wait_for()
         page.keyboard.press("Space")
     if is_offline:
         page.route("**/trials", lambda route: route.abort())
@@ -170,7 +172,7 @@ def test_a_reload_goes_on_where_the_reader_was_and_sends_what_waited(opened, is_
     assert not (is_offline and server.trials)
     page.unroute("**/trials")
     page.reload()
-    page.get_by_role("heading", name="Welcome back").wait_for()
+    page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
     page.keyboard.press("Space")
     answer(page, 1, 2)
     finished(page, server)
@@ -188,7 +190,7 @@ def test_answers_of_an_earlier_session_are_sent_when_the_page_is_opened_again(op
     again = page.context.new_page()  # a new tab: another session, the same browser
     page.close()
     again.goto(server.address)
-    again.get_by_role("heading", name="Welcome").wait_for()
+    again.get_by_role("heading", name=TEXTS["welcome"]).wait_for()
     until(lambda: (0, 1) in server.trials)
 
 
@@ -204,19 +206,19 @@ def test_finishing_sends_again_what_the_server_lacks(opened):
 def test_another_participant_starts_afresh_on_a_lab_machine(serve, new_page, is_mistyped):
     server = serve(plan(block(questions(2))), config={"ask_participant": True})
     page = new_page(server.address)
-    page.get_by_label("Participant number").fill("P001")
+    page.get_by_label(TEXTS["participant_number"]).fill("P001")
     page.keyboard.press("Enter")
     answer(page, 0)
     if is_mistyped:
         trial_shown(page, "choose", "Question number 1?")
         page.reload()
-        page.get_by_text("You are continuing as participant P001.").wait_for()
-        page.get_by_role("button", name="This is not my number").click()
+        page.get_by_text(TEXTS["resume_number"].format(participant="P001")).wait_for()
+        page.get_by_role("button", name=TEXTS["not_me"]).click()
     else:
         answer(page, 1)
         finished(page, server)
-        page.get_by_role("button", name="Begin with another participant").click()
-    page.get_by_label("Participant number").fill("P002")
+        page.get_by_role("button", name=TEXTS["next_participant"]).click()
+    page.get_by_label(TEXTS["participant_number"]).fill("P002")
     page.keyboard.press("Enter")
     answer(page, 0, 1)
     finished(page, server)
@@ -229,12 +231,12 @@ def test_a_preview_shows_its_screens_and_sends_nothing(serve, new_page):
     screens = plan(block([trial(0, [read(), choose()])]))
     server = serve(plan(), config={"mode": "preview", "preview_plan": screens})
     page = new_page(server.address)
-    page.get_by_text("Preview: nothing is saved").wait_for()
+    page.get_by_text(TEXTS["preview"]).wait_for()
     trial_shown(page, "read")
     page.keyboard.press("Space")
     trial_shown(page, "choose")
     page.keyboard.press("j")
-    page.get_by_role("heading", name="End of the preview").wait_for()
+    page.get_by_role("heading", name=TEXTS["preview_end_title"]).wait_for()
     assert server.sent == []
     assert page.evaluate("() => sessionStorage.length") == 0
     assert page.evaluate("() => indexedDB.databases().then((all) => all.length)") == 0
@@ -253,7 +255,7 @@ def test_a_browser_without_something_still_delivers_every_answer(opened, missing
     server, page = opened(block(questions(2)), allowed=allowed, script=WITHOUT[missing])
     answer(page, 0, 1)
     finished(page, server)
-    page.get_by_role("button", name="Copy the code").click()
+    page.get_by_role("button", name=TEXTS["copy"]).click()
     assert sorted(server.trials) == [(0, 1), (1, 1)]
     assert (server.trials[0, 1]["paint_ts"] is None) == (missing == "Element Timing")
     assert len({row["client_uuid"] for row in server.trials.values()}) == 2

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.plans import answer, block, choose, read, recover, trial
+from tests.browser.plans import TEXTS, answer, block, choose, read, recover, trial
 from tests.browser.walking import finished, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -134,7 +134,7 @@ def test_reading_cannot_end_before_its_minimum(opened):
         page.keyboard.press("Space")
         time.sleep(0.7)
         assert page.locator(".trial.read").is_visible()
-        page.get_by_role("button", name="Continue").click()
+        page.get_by_role("button", name=TEXTS["go_on"]).click()
         trial_shown(page, "choose")
         page.keyboard.press("j")
 
@@ -206,7 +206,7 @@ def test_characters_that_no_key_typed_are_counted_and_taken_back(opened):
         page.keyboard.type("ga")
         page.keyboard.insert_text("rden")  # as dictation and autofill do
         page.wait_for_function("() => document.querySelector('#wrods-answer').value === 'ga'")
-        page.get_by_text("Please type your answer. Pasting is turned off.").wait_for()
+        page.get_by_text(TEXTS["no_pasting"]).wait_for()
         page.keyboard.type("p")
         page.keyboard.press("Enter")
 
@@ -284,7 +284,7 @@ def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(ope
 def test_an_empty_answer_is_asked_about_once(opened):
     def act(page):
         page.keyboard.press("Enter")
-        page.get_by_text("You have not typed anything").wait_for()
+        page.get_by_text(TEXTS["empty_again"]).wait_for()
         page.keyboard.press("Enter")
 
     row = run_one(opened, trial(0, [recover()]), act, kind="recover")

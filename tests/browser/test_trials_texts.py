@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.plans import answer, block, choose, plan, prime, read, recover, trial
+from tests.browser.plans import TEXTS, answer, block, choose, plan, prime, read, recover, trial
 from tests.browser.walking import finished, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -176,7 +176,7 @@ def test_mask_prime_and_target_follow_without_an_empty_frame(serve, new_page, ba
     trials = [trial(0, [primed, choose("garden")], fixation_ms=400)]
     server = serve(plan(block(trials)))
     page = new_page(server.address)
-    page.get_by_role("button", name="Start").wait_for()
+    page.get_by_role("button", name=TEXTS["start"]).wait_for()
     watch_paints(page)  # from before the trial: on a slow machine a cross may be gone before it is looked for
     start(page)
     trial_shown(page, "choose")

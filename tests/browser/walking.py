@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tests.browser.plans import TEXTS
 from tests.browser.scripted_server import ScriptedServer
 from tests.conftest import ROOT
 
@@ -14,8 +15,8 @@ TRIAL = ".trial"
 
 def start(page: Any) -> None:
     """From the start screen into the session."""
-    page.get_by_role("heading", name="Welcome").wait_for()
-    page.get_by_role("button", name="Start").click()
+    page.get_by_role("heading", name=TEXTS["welcome"]).wait_for()
+    page.get_by_role("button", name=TEXTS["start"]).click()
 
 
 def trial_shown(page: Any, kind: str, text: str | None = None) -> None:
@@ -34,7 +35,7 @@ def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
 
 def finished(page: Any, server: ScriptedServer) -> None:
     """Wait for the completion code."""
-    page.get_by_role("heading", name="Thank you").wait_for()
+    page.get_by_role("heading", name=TEXTS["finished_title"]).wait_for()
     assert page.locator(".code").inner_text() == "C0DE-4711"
 
 
