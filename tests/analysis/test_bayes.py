@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -134,18 +135,16 @@ def test_a_prior_is_read_and_described_with_the_plan() -> None:
     assert plan.bayes == Prior("cauchy", 10.0, 1.0, "percentage points")
     assert read_plan("comprehension", plan.to_json(), LEVELS).bayes == plan.bayes
     whole = StudyPlan((plan,), LEVELS)
-    line = "Bayes factors compare each contrast with no difference, with a Cauchy prior with scale 10 percentage points around 0"
-    assert any(line in told for told in plans_in_words(whole)[0]) and line in plan_in_brief(plan, whole)
-    assert read_prior({"prior": "t", "scale": 0.2, "df": 3}, [PLANNABLE["rt"]]).said == (
-        "t (df = 3) prior with scale 0.2 natural-log units"
-    )
+    for told in (" ".join(plans_in_words(whole)[0]), plan_in_brief(plan, whole)):
+        assert re.search("Bayes factors .*Cauchy .*10 percentage points", told)
+    said = read_prior({"prior": "t", "scale": 0.2, "df": 3}, [PLANNABLE["rt"]]).said
+    assert re.match(r"t \(df = 3\) .* 0\.2 natural-log units", said)
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [({"scale": 0}, "is 0; it must be a number above 0"), ({"scale": "10 points"}, "must be a number"),
-     ({"prior": "uniform", "scale": 5}, "prior 'uniform' is not known"), ({"prior": "t", "scale": 5}, "is None; it must be"),
-     ({"prior": "cauchy", "scale": 5, "df": 3}, "a cauchy prior has none")],
+    [({"scale": 0}, "is 0;"), ({"scale": "10 points"}, "'10 points'"), ({"prior": "uniform", "scale": 5}, "'uniform'"),
+     ({"prior": "t", "scale": 5}, "is None;"), ({"prior": "cauchy", "scale": 5, "df": 3}, "cauchy")],
 )  # fmt: skip
 def test_a_prior_that_is_none_is_refused(given: dict[str, Any], said: str) -> None:
     (fault,) = faults_of({**PLANNED["comprehension"], "bayes": given}, PlanContext(LEVELS))
@@ -153,7 +152,7 @@ def test_a_prior_that_is_none_is_refused(given: dict[str, Any], said: str) -> No
 
 
 def test_measures_without_a_common_scale_share_no_prior() -> None:
-    with pytest.raises(PlanFault, match="no scale in common"):
+    with pytest.raises(PlanFault, match=r"reading_time.*surprisal"):
         read_prior(CAUCHY, [PLANNABLE["reading_time"], PLANNABLE["surprisal"]])
 
 
@@ -171,7 +170,7 @@ def test_a_report_has_the_bayes_factors_of_its_plan_and_r_recomputes_them(tmp_pa
         assert got.low < got.median < got.high and (got.within is not None) == one.between
     report = write_files(content, tmp_path, datetime(2026, 11, 21, tzinfo=UTC)).parent
     assert sorted((report / "tables").glob("table_s*_bayes_*")), "they are in the supplement"
-    assert "Bayes factors compared each planned difference" in (report / "report.html").read_text("utf-8")
+    assert "_bayes_comprehension" in (report / "report.html").read_text("utf-8")
     assert "posterior_low" in (report / "models.R").read_text("utf-8")
     _, lines = run_models(report)
     said = [line for line in lines if line.startswith("Bayes factors")]

@@ -82,7 +82,7 @@ def test_a_models_cost_equal_to_peoples_is_equivalent_within_a_tenth_and_another
     assert other["verdict"] == "different"
     assert other["p"] < 0.01
     assert not table.loc[("flat", "initial − internal"), "verdict"].startswith("equivalent")
-    with pytest.raises(UserError, match="for log ratios"):
+    with pytest.raises(UserError, match="5 points"):
         cost_effects(profiles["human", "reading_time"], models, contrasts, Bound(5, "points", "5 points"))
     with pytest.raises(UserError, match="no contrast"):
         cost_effects(profiles["human", "reading_time"], models, [LevelDifference("a", "b")])
@@ -162,7 +162,7 @@ def test_a_model_with_one_answer_an_item_has_only_peoples_ceiling(tmp_path: Path
     assert row["ceiling"] == pytest.approx(np.sqrt(row["people_reliability"])) or np.isnan(row["ceiling"])
     with pytest.raises(UserError, match="'speed'"):
         item_agreement(tables, "position", "speed")
-    with pytest.raises(UserError, match="no model has a value of surprisal"):
+    with pytest.raises(UserError, match="surprisal"):
         item_agreement(tables, "position", "correct", "surprisal")
 
 
@@ -197,7 +197,7 @@ def test_the_order_of_conditions_is_sure_where_costs_lie_apart_and_open_where_th
     lone = CostProfile(
         "m", "model", "correct", Profile("intact", ("final",), np.ones(1), np.ones((9, 1)), 0, 3, "items"), 0
     )
-    with pytest.raises(UserError, match="2 conditions in common"):
+    with pytest.raises(UserError, match=r"\bm have 2 "):
         rank_agreement(people, [lone])
 
 

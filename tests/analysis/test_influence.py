@@ -45,7 +45,7 @@ def test_a_model_that_is_too_large_to_be_checked_is_named(
     tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
     chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
     assert len(chapter.blocks) == 2
-    assert "not checked, because the analysis has more than 50 trials (80)" in words_in(chapter)
+    assert re.search(r"\b50 \w+ \(80\)", words_in(chapter))
     assert not any(chapter.methods), "nothing was left out"
 
 
@@ -54,7 +54,7 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
     tables = load(handover(rows, dictionary={"planned": PLANNED}))
     chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
     said = [plain_text(one) for one in chapter.blocks if isinstance(one, str)]
-    assert len(said) == 2 and all("one participant changes a contrast by at most" in one for one in said)
+    assert len(said) == 2 and all(re.search(r"participant .*\d SE \(", one) for one in said)
     accuracy = {"comprehension": PLANNED["comprehension"]}
     of_accuracy = load(handover(rows, dictionary={"planned": accuracy}))
     analyses = carry_out_all(plans(of_accuracy), of_accuracy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -120,7 +121,7 @@ def test_a_cell_that_people_lack_leaves_the_interaction_of_a_model_tested(tmp_pa
     found = {one.groups: one for one in analysis.contrasts}
     assert found["gpt",].estimable
     assert found["human",].left_out and found["human", "gpt"].left_out
-    assert any("People: no trials in transposed/cursive" in one for one in analysis.remarks)
+    assert any(re.search("People: .*transposed/cursive", one) for one in analysis.remarks)
     assert analysis.companion is not None
     of_model = remarks_about(analysis.companion.remarks, "model", "uncorrelated slopes")
     others = set(analysis.companion.remarks) - set(of_model)
@@ -189,7 +190,7 @@ def test_an_interaction_put_in_by_hand_is_the_true_difference_of_differences() -
         -1.0
     )
     lacking = {"human": {"word/plain": 93, "word/cursive": 91}}
-    with pytest.raises(UserError, match="nothing says how human does in transposed/plain"):
+    with pytest.raises(UserError, match=r"human .*transposed/plain"):
         powered({**PUT_IN, "means": lacking})
 
 
@@ -240,12 +241,9 @@ def test_a_fit_of_two_factors_gives_the_cells_of_its_margins_and_the_variance_of
     [
         (
             "correct ~ item_type + font + (1 | participant) + (1 | item)",
-            "no term of transposed × cursive, which together compares",
+            "term of transposed × cursive, .*together",
         ),
-        (
-            "correct ~ item_type + (1 | participant) + (1 | item)",
-            "no term of cursive vs. plain, transposed × cursive",
-        ),
+        ("correct ~ item_type + (1 | participant) + (1 | item)", "cursive vs. plain, transposed × cursive"),
     ],
 )
 def test_a_fit_that_lacks_what_a_plan_compares_is_refused_with_the_mend(
@@ -254,9 +252,8 @@ def test_a_fit_that_lacks_what_a_plan_compares_is_refused_with_the_mend(
     file, _ = fit_file(tmp_path, formula, ())
     with pytest.raises(UserError, match=said) as told:
         from_fit_file(planned_pair(), file, KINDS)
-    assert "Fit item_type * font with --levels item_type=word,transposed --levels font=plain,cursive" in str(
-        told.value.mend
-    )
+    assert "item_type * font " in str(told.value.mend)
+    assert "--levels item_type=word,transposed --levels font=plain,cursive" in str(told.value.mend)
 
 
 def test_power_finds_an_interaction_that_was_put_in() -> None:

@@ -123,7 +123,7 @@ def test_chance_is_one_of_the_items_choices() -> None:
         }
     )
     assert list(with_chance(trials, items, {"cond": ["kf"]})["chance"]) == [0.5, 0.25, 0.0]
-    with pytest.raises(UserError, match="does not say how many choices 1 trials had"):
+    with pytest.raises(UserError, match=r"choices 1\b"):
         with_chance(trials, items[:1], {"cond": ["kf"]})
 
 
@@ -449,7 +449,7 @@ def test_a_text_that_no_item_shows_is_named() -> None:
     trials, items = recovery_study()
     with pytest.raises(UserError, match="shows item 'b'"):
         recovery_trials(trials, items[:1], ["cond"])
-    with pytest.raises(UserError, match="no column 'shown'"):
+    with pytest.raises(UserError, match="'shown'"):
         recovery_trials(trials, items.drop(columns="shown"), ["cond"])
 
 
@@ -495,7 +495,9 @@ def test_the_standard_error_is_the_spread_of_d_prime_over_samples() -> None:
 
 @pytest.mark.parametrize("counts", [(-1, 5, 0, 5), (6, 5, 0, 5), (1, 5, 6, 5)])
 def test_impossible_counts_are_refused(counts: tuple[int, int, int, int]) -> None:
-    with pytest.raises(UserError, match="between 0 and their numbers"):
+    with pytest.raises(
+        UserError, match=f"^{counts[0]} hits of {counts[1]} and {counts[2]} false alarms of {counts[3]}\n"
+    ):
         sensitivity(*counts)
 
 
@@ -520,7 +522,7 @@ def test_missing_answers_are_counted_and_belong_to_neither_rate() -> None:
 
 def test_more_than_two_classes_are_refused() -> None:
     trials = trials_of([{"answer": one, "response": one} for one in "ABC"])
-    with pytest.raises(UserError, match=r"these trials have 3 \('A', 'B', 'C'\)"):
+    with pytest.raises(UserError, match=r"\b3 \('A', 'B', 'C'\)"):
         signal_detection(trials)
     with pytest.raises(UserError, match="signal: 'C'"):
         signal_detection(trials_of(answers(1, 2, 1, 2)), signal="C")

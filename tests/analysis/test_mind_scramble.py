@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,14 @@ from analysis.report.apa_tables import Head
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.studies_page import write_studies_page
 from analysis.tables import Tables
-from experiment.papers.mind_scramble.chapter import ABOUT, similarity_table, together, unit_table, write
+from experiment.papers.mind_scramble.chapter import (
+    ABOUT,
+    ABOVE_FLOOR,
+    similarity_table,
+    together,
+    unit_table,
+    write,
+)
 from experiment.papers.mind_scramble.chapter import measures as paper
 from experiment.papers.mind_scramble.chapter.measures import (
     ACCURACY,
@@ -172,7 +180,6 @@ def test_studies_together_have_ranks_and_a_page(tmp_path: Path) -> None:
     one, other = study(tmp_path / "gsm8k"), study(tmp_path / "csqa", "csqa", better=-0.3)
     found = {table.name: table for table in together([one, other])}
     assert set(found) == {"table_1", "table_3", "ranks", "faults"}
-    assert "Fewer than three models" in found["ranks"].note
     by_reader = {row[0]: row for row in found["ranks"].rows}
     assert (by_reader["large"][2], by_reader["large"][4]) == ("1.0", "2.0")
     done = invoke("reproduce", "mind-scramble", one, other, "--out", tmp_path / "out", "--json")
@@ -181,7 +188,7 @@ def test_studies_together_have_ranks_and_a_page(tmp_path: Path) -> None:
     page = (tmp_path / "out" / "index.html").read_text("utf-8")
     assert "csqa" in page and "http" not in page and "<script" not in page
     assert (tmp_path / "out" / "table_1.csv").is_file() and "href='table_1.csv'" in page
-    with pytest.raises(UserError, match="are called gsm8k"):
+    with pytest.raises(UserError, match="gsm8k"):
         together([one, one])
 
 
@@ -198,13 +205,13 @@ def test_similarities_come_from_the_command_s_file(tmp_path: Path) -> None:
     assert found == ("m", (Near("text alone", {"REO-ALL": 0.75}),))
     assert np.isnan(found[1][0].floor) and unit_table("t", [("s", found[1])], "m") is None
     (folder / "similarity.json").write_text("[]", "utf-8")
-    with pytest.raises(UserError, match="is not what wrods score"):
+    with pytest.raises(UserError, match=r"similarity\.json"):
         stored_texts(folder)
     (folder / "items.jsonl").write_text("{}\n", "utf-8")
     kept(shown={"DEL-BEG": {"items": 1, "mean": 0.5}}, items=hashlib.sha256(b"{}\n").hexdigest())
     assert stored_texts(folder) is not None
     (folder / "items.jsonl").write_text("{} \n", "utf-8")
-    with pytest.raises(UserError, match="other items than the study has now"):
+    with pytest.raises(UserError, match=r"similarity\.json .*items"):
         stored_texts(folder)
 
 
@@ -234,10 +241,7 @@ def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) ->
     assert (text[0], share[0], whole[0]) == ("Text alone", "% of the way", "Whole prompt")
     assert text[1].values[0] == pytest.approx(0.6, abs=0.01) and text[-1] == "0.200"
     assert share[1].values[0] == pytest.approx(50, abs=1.5) and whole[-1] == "0.700"
-    assert (
-        "Longer than the model's input, so that their end is not in the vectors: 3 of 140 (gsm8k, whole prompt)"
-        in laid_out["ms_similarity"].note
-    )
+    assert "3 of 140 (gsm8k, whole prompt)" in laid_out["ms_similarity"].note
     units = laid_out["ms_similarity_units"].rows
     assert [row[0] for row in units[:5]] == [
         "gsm8k, text alone",
@@ -247,8 +251,7 @@ def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) ->
         "Different texts",
     ]
     assert units[2][5].values[0] == pytest.approx(0.2, abs=0.02) and units[2][6].values[0] > 0.18
-    said = words_in(chapter)
-    assert "each above the one before, as in the paper; different texts have 0.200" in said
+    assert "0.200" in words_in(chapter)
     assert (
         len(similarity_table("t", [("a", stored_texts(folder)[1]), ("b", stored_texts(folder)[1])], "m").rows)
         == 8
@@ -282,7 +285,7 @@ def test_the_floors_interval_counts_each_pair_for_both_its_items(tmp_path: Path)
     (tmp_path / "similarity.json").write_text(json.dumps(told), "utf-8")
     use, parts = stored_texts(tmp_path)
     assert parts[0].with_all and parts[0].floor_ends("s") == (low, high)
-    assert "with those of all others, 780 pairs" in similarity_table("t", [("s", parts)], use).note
+    assert "780 pairs" in similarity_table("t", [("s", parts)], use).note
 
 
 def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_path: Path) -> None:
@@ -305,12 +308,7 @@ def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_pa
     assert prices["ordered"] == pytest.approx(75) and np.isnan(prices["turned"])
     chapter = chapter_of(write, tables)
     said = words_in(chapter)
-    assert (
-        "mean cosine of 0.825" in said
-        and "50.0% pass their tests" in said
-        and "In 75.0% of the pairs" in said
-    )
-    assert "difference of" not in said
+    assert "0.825" in said and "50.0%" in said and "75.0%" in said and not re.search(r"\bnan\b", said)
 
 
 def test_studies_with_hidden_states_have_figure_5_and_how_alike_their_maps_are(tmp_path: Path) -> None:
@@ -409,17 +407,11 @@ def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_
     assert (near.mean("one", "WORD-REO-ALL"), near.mean("one", "REO-ALL")) == (90, 0)
     chapter = chapter_of(write, tables)
     titles = [one.title for one in tables_in(chapter).values() if "Reordering" in one.title]
-    assert (
-        "words in place as the released scorer counts them" in titles[0] and "edit distance" not in titles[0]
-    )
-    assert "1 − edit distance/length" in titles[1]
+    assert all(one.measure.name in title for one, title in zip((released, near), titles, strict=False))
     axes = [one.figure.axes[0].get_ylabel() for one in chapter.blocks if hasattr(one, "svg")]
     assert axes[:2] == ["Words in place (%)", "Nearness to the intact text (%)"]
     method = " ".join(one.unescape() for one in chapter.methods)
-    assert (
-        "released scorer's share of words in place" in method
-        and "replies without the field are left out" in method
-    )
+    assert IN_PLACE.method in method
 
 
 def values(measure: Any, draw: np.random.Generator, means: dict[str, float], noise: float) -> Values:
@@ -448,8 +440,7 @@ def test_models_alone_are_ranked(tmp_path: Path) -> None:
         ("large", "1.0", "2.0"),
         ("small", "2.0", "1.0"),
     ]
-    assert "Fewer than three models" in table.note
-    assert "Measures: gsm8k, % correct; summarise, 100 × cosine" in table.note
+    assert re.search("gsm8k, .*; summarise, .*cosine", table.note)
     assert [one.name for one in found][:3] == ["table_1", "table_2", "table_3"]
     heads = [row[0] for one in found if one.name == "table_2" for row in one.rows if isinstance(row, Head)]
     assert heads == [], "one task needs no head"
@@ -475,9 +466,8 @@ def test_who_says_the_same_of_every_text_is_not_ranked_first(tmp_path: Path) -> 
     assert "<span class='number'>Table 2</span>" in page and "2_floors</span>" not in page
     (ranked,) = [one for one in found_together if one.name == "ranks"]
     assert [row[0] for row in ranked.rows] == ["large", "small"]
-    assert "because they give similar answers to different texts: parrot (summarise)" in ranked.note
-    assert "because some operations of a task have none of their answers: parrot (gsm8k)" in ranked.note
-    assert "in % of the way from the cosine of answers about different texts" in ranked.note
+    assert "parrot (summarise)" in ranked.note and "parrot (gsm8k)" in ranked.note
+    assert ABOVE_FLOOR in ranked.note
 
 
 def test_the_agreement_of_orders_is_kendall_s_with_an_interval_over_items() -> None:

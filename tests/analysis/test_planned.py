@@ -51,10 +51,10 @@ def test_each_group_may_have_its_own_measure(handover: Make) -> None:
 
 
 def test_unknown_names_are_user_errors(handover: Make) -> None:
-    with pytest.raises(UserError, match=r"(?s)compare is .postion.*Did you mean .position.") as raised:
+    with pytest.raises(UserError, match=r"(?s)compare .*'postion'.*'position'") as raised:
         planned(handover, {"human": 2}, compare="postion")
     assert raised.value.exit_code == 2
-    with pytest.raises(UserError, match="measure 'accuracy' is not known"):
+    with pytest.raises(UserError, match="'accuracy'"):
         planned(handover, {"human": 2}, measure="accuracy")
 
 
@@ -84,7 +84,7 @@ def test_a_plan_that_names_levels_compares_these_alone(handover: Make) -> None:
     (plan,) = planned(handover, {"human": 2}, levels=["internal", "final"])
     assert plan.levels == ("internal", "final") == plan.factors["position"]
     assert [one.label for one in plan.contrasts] == ["final − internal"]
-    with pytest.raises(UserError, match="Did you mean 'initial'"):
+    with pytest.raises(UserError, match="'initial'"):
         planned(handover, {"human": 2}, levels=["inital", "final"])
     with pytest.raises(UserError, match="'intact'"):
         planned(handover, {"human": 2}, levels=["internal", "final"], contrasts=["final - intact"])

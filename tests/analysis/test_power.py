@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -268,11 +269,10 @@ def test_results_are_written_as_tables_and_a_figure(tmp_path: Path) -> None:
     everything = json.loads(paths[2].read_text("utf-8"))
     assert everything["power"][0]["studies"] == 30
     assert everything["question"]["layout"] == "latin_square"
-    assert "Power by number of items" in paths[3].read_text("utf-8")
+    assert re.search("Power .*items", paths[3].read_text("utf-8"))
     text = told.text()
     assert "60 simulated studies" in text
-    assert "Needed for a power of 0.6" in text
-    assert "participant was not given: 0.71 taken" in text
+    assert "power of 0.6" in text and re.search(r"participant .*0\.71", text)
 
 
 MODELS = replace(ACCURACY, name="words", groups=("big", "small"))

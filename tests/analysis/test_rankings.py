@@ -54,7 +54,7 @@ def test_rank_correlation_is_exact() -> None:
 def test_numbers_of_parameters_are_read() -> None:
     given = [read_parameters(one) for one in ("1.4B", "350M", "70 B", 124439808, "12K")]
     assert given == [1.4e9, 3.5e8, 7e10, 124439808.0, 12_000.0]
-    with pytest.raises(UserError, match="'big' is no number of parameters"):
+    with pytest.raises(UserError, match="'big'"):
         read_parameters("big")
     readers = {
         "a": {"kind": "model", "settings": {"family": "F", "parameters": "1B"}, "parameters": 5},
@@ -145,7 +145,7 @@ def test_the_order_of_models_in_recovery_is_held_against_that_in_the_task(tmp_pa
         resamples=300,
     )
     assert turned.correlation.tau == -1.0 and turned.tau_high < 0
-    with pytest.raises(UserError, match="2 models have both"):
+    with pytest.raises(UserError, match=r"^2 models"):
         recovery_order(
             recovery_study(tmp_path / "few", {"a": 0.2, "b": 0.3}, {"a": 0.2, "b": 0.3}), "position"
         )
@@ -278,7 +278,7 @@ def test_people_with_slopes_of_their_own_are_told_apart_and_people_alike_are_not
     assert found[SHAPE].features == CONDITIONS and found[SHAPE].readers == 30
     assert found[SHAPE].p < 0.01 and found[SHAPE].accuracy > 2 * found[SHAPE].chance
     assert found[SHAPE].chance == pytest.approx(1 / 30, abs=0.005)
-    with pytest.raises(UserError, match="0 readers of human cannot be told apart"):
+    with pytest.raises(UserError, match=r"^0 readers of human"):
         matchings(replace(apart, strata=np.arange(30)), ["human"])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ def test_missing_answers_are_counted_in_every_cell(chapter: Chapter) -> None:
     found = {row[0]: (int(row[1]), int(row[2])) for row in rows}
     assert found == {cell_name(*cell): (144, 24 * lost) for cell, lost in OF_SIX.items()}
     ways = tables_in(chapter)["three_ways_item_type_font"]
-    assert ways.title == "Accuracy by item_type × font with failures as wrong, excluded, and at chance"
+    assert "item_type × font" in ways.title
 
 
 def test_the_model_of_missing_answers_has_the_interaction_that_the_counts_have(chapter: Chapter) -> None:
@@ -68,7 +69,7 @@ def test_parts_of_a_study_share_their_tables_of_missing_answers(tmp_path: Path) 
         heads = rows_by_head(tables_in(found)[name])
         assert {head.split(":")[0] for head in heads} == {"manner aloud", "manner silently"}
     said = words_in(found)
-    assert "missing answers by position was analyzed separately for two levels of manner." in said
+    assert re.search("missing answers by position .*two levels of manner", said)
     assert "None" not in said
 
 

@@ -126,27 +126,23 @@ MEANS = (("intact", "93.4", "6.9"), ("initial", "71.9", "19.8"), ("internal", "8
         (MEANS, ""),
         (MEANS[:1], "one row"),
         ((Head(["People"]),), "no rows"),
-        (
-            tuple((name, apa.MISSING, "" if n else "1.2") for n, (name, *_) in enumerate(MEANS)),
-            "most cells are empty",
-        ),
-        (tuple((name, "30.56", "0.00") for name, *_ in MEANS), "nothing varies"),
+        (tuple((name, apa.MISSING, "" if n else "1.2") for n, (name, *_) in enumerate(MEANS)), "empty"),
+        (tuple((name, "30.56", "0.00") for name, *_ in MEANS), "varies"),
         (tuple((f"c{n}", f"{n}.1", f"{n}.2") for n in range(LONGEST + 1)), f"{LONGEST + 1} rows"),
     ],
 )
 def test_an_empty_constant_or_long_table_is_not_printed(rows: tuple[tuple[str, ...], ...], why: str) -> None:
-    assert refusal(table(*rows), ()) == why
+    said = refusal(table(*rows), ())
+    assert bool(said) == bool(why) and why in said
     assert refusal(table(*rows, of_paper=True), ()) == ""
 
 
 def test_numbers_that_another_table_holds_are_not_printed_twice() -> None:
     first = table(*MEANS)
-    assert (
-        refusal(table(*MEANS[:3], title="Again"), [first]) == "most of its numbers are in the table “Means”"
-    )
+    assert "“Means”" in refusal(table(*MEANS[:3], title="Again"), [first])
     fresh = tuple((name, f"{n}.55", f"{n}.65") for n, (name, *_) in enumerate(MEANS))
     assert refusal(table(*fresh), [first]) == ""
-    assert refusal(table(*MEANS, drawn=True), ()) == "a figure shows these numbers"
+    assert "figure" in refusal(table(*MEANS, drawn=True), ())
 
 
 def test_the_manuscript_has_a_budget_and_what_is_refused_keeps_a_number_and_a_file() -> None:

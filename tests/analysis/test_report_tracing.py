@@ -181,9 +181,7 @@ def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation
         part = rehearsal.html.split(f'id="table-{one["number"]}"')[1].split("</div>")[0]
         assert one["unrounded"] in part and (rehearsal.page.parent / one["latex"]).is_file()
         for model in one["models"]:
-            assert (
-                f"model {model}: models/model_{model:02d}.csv (" in part and "rows), models.R lines" in part
-            )
+            assert re.search(rf"model {model}: models/model_{model:02d}\.csv \(.* models\.R ", part)
 
 
 @pytest.mark.full

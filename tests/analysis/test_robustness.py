@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from analysis.report.chapters import asking, missing, robustness
 from analysis.report.grades import grade_of, support_of
 from analysis.report.numbering import ExhibitNumbers
 from analysis.report.planned_effects import planned_effects
+from analysis.report.reading_order import SIMULATED
 from analysis.results import Contrast
 from analysis.robustness import (
     ANSWERS,
@@ -32,6 +34,7 @@ from analysis.robustness import (
     BY_PARTICIPANTS,
     FAILED,
     ITEM_SETS,
+    ONE_TYPO,
     REVERSED,
     SAME,
     SCALE,
@@ -340,9 +343,9 @@ def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handove
 def test_a_multiverse_of_the_wrong_measure_is_refused(handover: Make) -> None:
     tables = tables_of(handover)
     reading, comprehension = plans(tables)[:2]
-    with pytest.raises(UserError, match="accuracy is no time"):
+    with pytest.raises(UserError, match=comprehension.measure.noun):
         time_multiverse(tables, comprehension)
-    with pytest.raises(UserError, match="reading time is no share"):
+    with pytest.raises(UserError, match=reading.measure.noun):
         share_multiverse(tables, reading)
 
 
@@ -449,7 +452,7 @@ def test_accuracy_stands_three_ways_side_by_side(written: Written) -> None:
 def test_missing_answers_have_a_model_that_is_exploratory_and_in_the_r_script(written: Written) -> None:
     chapter = written.chapters["missing"]
     assert [one.title for one in chapter.fits] == ["missing answers by position"]
-    assert "No answer of model restorer is missing" in words_in(chapter)
+    assert re.search("model restorer .*missing", words_in(chapter))
     differences = tables_in(chapter)["missing_model_position_differences"]
     assert "Benjamini" in differences.note
     row = differences.rows[1]
@@ -467,7 +470,7 @@ def test_the_flow_counts_readers_sessions_and_trials_to_the_end(written: Written
     used = written.tables.trials["excluded_reason"].isna() & (written.tables.trials["reader_kind"] == "human")
     assert rows[-1][5] == str(int(used.sum()))
     assert flow["People: reading times"][0][0] == "Analyzed"
-    assert "flagged 1 session (missed both checks: 1)" in words_in(written.chapters["missing"])
+    assert "1 session (missed both checks: 1)" in words_in(written.chapters["missing"])
 
 
 def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(written: Written) -> None:
@@ -589,9 +592,9 @@ def test_a_difference_that_depends_on_how_words_are_scored_is_no_clear_one(tmp_p
     given = checked_material(load(folder))
     (row,) = given.matrix.rows
     cell = row.cells[SCORED]
-    assert cell.outcome == REVERSED and cell.where == "with one typo allowed"
+    assert cell.outcome == REVERSED and cell.where == ONE_TYPO
     assert grade_of(row.contrast, row.analysis, given.matrix).word == "Contradicted"
-    assert "with one typo allowed" in words_in(chapter_of(robustness.write, given))
+    assert ONE_TYPO in words_in(chapter_of(robustness.write, given))
 
 
 @pytest.mark.parametrize(
@@ -615,7 +618,7 @@ def test_every_planned_measure_has_checks(
 def test_simulated_readers_and_baselines_are_marked_and_never_called_people(tmp_path: Path) -> None:
     rows = study_rows(simulated=4, models=("a",), baselines=("random",), items=8)
     chapter = chapter_of(missing.write, handed(tmp_path, rows))
-    assert chapter.marks == ("simulated readers: not data", "baselines: not data")
+    assert chapter.marks[:1] == SIMULATED and "baselines" in chapter.marks[1]
     assert "people" not in words_in(chapter).lower()
 
 
@@ -668,7 +671,7 @@ def test_ways_of_asking_are_told_with_their_model(tmp_path: Path) -> None:
     found = {row[0]: row for row in rows_by_head(tables_in(chapter)["asked_position"])["m"]}
     assert float(found["prompt"][2]) == pytest.approx(1.0, abs=0.5)
     assert found["session"][2] == "–"
-    assert "Correct answers of model m differ by prompt" in words_in(chapter)
+    assert re.search("model m .* prompt", words_in(chapter))
     assert "(1 | source_prompt_variant)" in words_in(chapter)
 
 
@@ -684,7 +687,7 @@ def test_a_label_map_that_matters_shows_its_range(tmp_path: Path) -> None:
 def test_bounds_of_study_and_plan_without_a_common_time_are_told(handover: Make) -> None:
     tables = tables_of(handover)
     plan = replace(plans(tables)[0], exclude={"trials": {"reading_time": "outside 10 s to 20 s"}})
-    with pytest.raises(UserError, match="time bounds 10000 to 9000 ms"):
+    with pytest.raises(UserError, match="10000 to 9000 ms"):
         time_multiverse(tables, plan)
 
 

@@ -56,7 +56,7 @@ def test_the_report_is_told(handover: Make, monkeypatch: pytest.MonkeyPatch) -> 
     found = analyse_shares(replace(plans(tables)[0], planned=False), tables)
     assert found.model is not None
     assert found.model.rows == len(found.of_model.rows) < 40 * 12
-    assert any("planned ones to all" in remark for remark in found.remarks)
+    assert any("300" in remark for remark in found.remarks)
 
 
 def test_a_planned_model_has_every_row(planned: tuple[Plan, ModelData]) -> None:

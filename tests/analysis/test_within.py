@@ -163,7 +163,7 @@ def test_analyses_of_parts_share_paragraphs_a_table_and_a_question(of_tasks: Rep
     heads = list(rows_by_head(every.table))
     assert heads[0] == "recover, examples without: a" and heads[-1].startswith("choose: ")
     questions = [str(one.question) for one in answer(of_tasks, "") if isinstance(one, PlannedFinding)]
-    assert sum("Accuracy by position (" in one for one in questions) == 1
+    assert sum("position (" in one for one in questions) == 1
 
 
 @pytest.fixture
