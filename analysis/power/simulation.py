@@ -78,9 +78,14 @@ def grid(
 
 
 def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[Sizes]:
-    """Return the sizes that differ for a plan: one of models alone has no participants."""
+    """Return the sizes that differ for a plan: one of models alone has no participants, and surprisal no repeats.
+
+    A text's surprisal does not depend on what is asked afterwards: all variants and replicates give one value.
+    """
     if any(kinds.get(group) in PARTICIPANT_KINDS for group in plan.groups):
         return sizes
+    if plan.measure.name == "surprisal":
+        sizes = [replace(size, prompts=1, replicates=1) for size in sizes]
     return sorted({replace(size, participants=0) for size in sizes})
 
 
