@@ -186,8 +186,8 @@ def test_items_of_another_package_s_paper_may_have_a_factor_by_themselves(site: 
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        ("itms:items", "there is no module anagrams.itms"),
-        ("items:itms", "anagrams.items has no function 'itms'"),
+        ("itms:items", "anagrams.itms"),
+        ("items:itms", "'itms'"),
     ],
 )
 def test_a_part_that_is_not_there_is_told_with_its_place(site: Path, place: str, told: str) -> None:
@@ -200,7 +200,8 @@ def test_a_part_that_is_not_there_is_told_with_its_place(site: Path, place: str,
         text=True,
         check=False,
     )
-    assert f"UserError: paper 'anagrams' names {place!r}, but " in done.stderr and told in done.stderr
+    (error,) = (line for line in done.stderr.splitlines() if "UserError: paper 'anagrams'" in line)
+    assert repr(place) in error and told in error
 
 
 def test_a_setting_that_the_paper_s_schema_lacks_is_refused_with_its_line(site: Path, tmp_path: Path) -> None:

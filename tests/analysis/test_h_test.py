@@ -338,9 +338,9 @@ def test_reproducing_h_test_makes_a_page_of_figure_5_from_both_studies_in_either
     }  # fmt: skip
     assert [one.name for one in together([tasks, letters])] == ["figure_5", "figure_5_numbers"]
     for given, said in (
-        ([tasks], "needs two studies; 1 given"),
-        ([tasks, tasks], "has letter geometry"),
-        ([letters, letters], "has H-TEST's tasks"),
+        ([tasks], "two .*1 given"),
+        ([tasks, tasks], "letter geometry"),
+        ([letters, letters], "H-TEST's tasks"),
     ):
         with pytest.raises(UserError, match=said):
             together(given)

@@ -64,6 +64,16 @@ def test_scrambled_text_is_set_against_base_and_control(tmp_path: Path) -> None:
     assert len(chapter.fits) == 1
 
 
+@pytest.mark.full
+def test_the_whole_report_holds_the_chapter(h_test: Tables, tmp_path: Path) -> None:
+    page = write_report(h_test, tmp_path)
+    html = page.read_text("utf-8")
+    assert 'id="trained-models"' in html
+    numbers = json.loads((page.parent / "numbers.json").read_text("utf-8"))
+    assert "trained_transfer" in json.dumps(numbers)
+    assert list(page.parent.glob("tables/*trained_transfer_cells_full.csv"))
+
+
 @pytest.mark.usefixtures("without_chapters")
 def test_the_answer_of_a_study_with_trained_models_compares_them_with_their_base(
     h_test: Tables, of_h_test: Chapter, tmp_path: Path
@@ -78,13 +88,3 @@ def test_the_answer_of_a_study_with_trained_models_compares_them_with_their_base
     by_condition = gather(scrambled_study(tmp_path, items=25))
     (question, text), *others = by_condition.leading
     assert not others and "base" in question and "ft-rs" in text and "ft-ori" not in text
-
-
-@pytest.mark.full
-def test_the_whole_report_holds_the_chapter(h_test: Tables, tmp_path: Path) -> None:
-    page = write_report(h_test, tmp_path)
-    html = page.read_text("utf-8")
-    assert 'id="trained-models"' in html
-    numbers = json.loads((page.parent / "numbers.json").read_text("utf-8"))
-    assert "trained_transfer" in json.dumps(numbers)
-    assert list(page.parent.glob("tables/*trained_transfer_cells_full.csv"))

@@ -232,9 +232,7 @@ def test_bad_rows_are_skipped_and_listed_where_the_study_allows():
     made = made_of(BY_HAND, *bad, BY_HAND, levels=HAND_LEVELS, settings=STARRED, on_bad="skip")
     assert [item.item_id for item in made.items] == ["s1"] * 4 + ["s6"] * 4
     assert [one.record_id for one in made.skipped] == ["s2", "s3", "s4", "row 5"]
-    for one, said in zip(
-        made.skipped, ("has 2 words", "no word is starred", "none of the choices", "is empty"), strict=True
-    ):
+    for one, said in zip(made.skipped, ("2 words", "starred", "choices", "empty"), strict=True):
         assert said in one.reason and one.corpus == "sentences.csv"
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
-from stimuli.words import find_words, nfc, parse_stars
+from stimuli.words import WITHOUT_SPACES, find_words, nfc, parse_stars
 
 
 def words(text):
@@ -121,7 +121,7 @@ def test_a_run_of_a_script_without_spaces_stays_with_the_reason_unless_asked_for
     result = scramble_text(f"Reading {run} here", kind, seed=1, avoid_real_words=False)
     assert run in result.text and [change.intact for change in result.changes][:1] == ["Reading"]
     (left,) = [one for one in result.left_intact if one.intact == run]
-    assert left.reason.endswith(": script written without spaces")
+    assert left.reason.endswith(f": {WITHOUT_SPACES}")
     joint = "," if kind.endswith(")") else "("
     asked = scramble_text(run, f"{kind}{joint}unspaced=change)", seed=1, avoid_real_words=False)
     assert len(asked.changes) == 1 and asked.text != run
@@ -129,4 +129,4 @@ def test_a_run_of_a_script_without_spaces_stays_with_the_reason_unless_asked_for
 
 def test_words_of_a_sentence_without_spaces_do_not_move_and_say_why():
     (left,) = scramble_text("今日は晴れです。", "words:reverse", seed=1, language="ja").left_intact
-    assert left.reason == "words:reverse: script written without spaces"
+    assert left.reason == f"words:reverse: {WITHOUT_SPACES}"

@@ -242,9 +242,9 @@ def test_models_of_times_answer_the_questions_of_others(family: str) -> None:
     assert {"sigma", "ndt" if family == "shifted_lognormal" else "beta"} < names
     assert 0 < model.r_squared().set_index("quantity").loc["R2 conditional", "value"] < 1
     for refused, why in (
-        (lambda: model.r_script("times.csv"), "no R function fits"),
-        (lambda: residuals(found, "deviance"), "no deviance residuals"),
-        (lambda: fit(CROSSED.format(family), rows, family, penalty="normal"), "for responses without units"),
+        (lambda: model.r_script("times.csv"), f"R .*{family}"),
+        (lambda: residuals(found, "deviance"), "deviance residuals"),
+        (lambda: fit(CROSSED.format(family), rows, family, penalty="normal"), "penalty 'normal'"),
         (lambda: fit(CROSSED.format(family), rows, family, information="expected"), "observed information"),
         (lambda: fit(CROSSED.format(family), rows, family, link="log"), "link"),
     ):
