@@ -269,11 +269,11 @@ def test_the_focus_goes_to_each_new_screen(serve, new_page):
     server = serve(plan(CONSENT, block([trial(0, [choose()]), trial(1, [recover()])])))
     page = new_page(server.address)
     page.get_by_role("heading", name=TEXTS["welcome"]).wait_for()
-    assert focused(page) == ["H2", "Welcome"]
+    assert focused(page) == ["H2", TEXTS["welcome"]]
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name=TEXTS["consent_title"]).wait_for()
-    assert focused(page) == ["H2", "Consent"]
+    assert focused(page) == ["H2", TEXTS["consent_title"]]
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     trial_shown(page, "choose")
@@ -291,7 +291,9 @@ def test_tab_walks_through_the_choices_and_out_again_and_enter_chooses(opened):
         page.keyboard.press("Tab")
         walked.append(focused(page)[0])
     assert walked == ["BUTTON", "BUTTON", "BUTTON"]
-    assert focused(page)[1] == "Stop", "the control to stop comes behind what the trial is answered with"
+    assert focused(page)[1] == TEXTS["stop"], (
+        "the control to stop comes behind what the trial is answered with"
+    )
     page.keyboard.press("Tab")
     assert focused(page)[0] == "BODY"
     page.keyboard.press("Tab")

@@ -30,7 +30,7 @@ def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_i
     trials = [trial(index, [choose()]) for index in range(3)]
     verdicts = {0: "correct", 1: "incorrect"}
     server, page = opened(block(trials, feedback=feedback("accuracy", "900 ms")), verdicts=verdicts)
-    for heading in ("Correct", "Not correct"):
+    for heading in (TEXTS["feedback_correct"], TEXTS["feedback_incorrect"]):
         trial_shown(page, "choose")
         page.keyboard.press("j")
         page.get_by_role("heading", name=heading, exact=True).wait_for()

@@ -310,7 +310,7 @@ RECORD = json.loads(r"""
         ("mbpp", "mbpp.jsonl", MBPP_FULL | {"test_list": []}, "test_list"),
         ("boolq", "dev.jsonl", GSM, "'passage'"),
         ("realtimeqa", "20230317_qa.jsonl", "{bad", "JSON"),
-        ("realtimeqa", "20230317_qa.jsonl", [1], "not list"),
+        ("realtimeqa", "20230317_qa.jsonl", [1], "list"),
         ("realtimeqa", "20230317_qa.jsonl", {"question_id": "x"}, "'question_sentence'"),
         ("realtimeqa", "20230317_qa.jsonl", RECORD | {"choices": "this"}, "'choices' is 'this'"),
         ("realtimeqa", "20230317_qa.jsonl", RECORD | {"answer": ["7"]}, "['7']"),

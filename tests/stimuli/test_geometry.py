@@ -307,19 +307,19 @@ def test_a_number_that_is_no_multiple_of_four_is_refused(n):
 
 
 def test_too_many_items_and_unknown_names_are_refused_with_what_there_is():
-    with pytest.raises(UserError, match=r"there are \d+"):
+    with pytest.raises(UserError, match=r"^4000 .*\d"):
         generate_geometry(4000, seed=1, families=["subtraction"])
     with pytest.raises(UserError, match="rotation"):
         generate_geometry(4, seed=1, families=["rotations"])
-    with pytest.raises(UserError, match="named once"):
+    with pytest.raises(UserError, match=r"\['rotation', 'rotation'\]"):
         generate_geometry(4, seed=1, families=["rotation", "rotation"])
     with pytest.raises(UserError, match="turn_180"):
         operation("turn_181")
-    with pytest.raises(UserError, match="draws no"):
+    with pytest.raises(UserError, match=r"font .*'字'"):
         glyph("字")
-    with pytest.raises(UserError, match="no ink"):
+    with pytest.raises(UserError, match="' '"):
         glyph(" ")
-    with pytest.raises(UserError, match="takes 2"):
+    with pytest.raises(UserError, match=r"2 .*1 given"):
         drawn(["V"], ["overlay"])
     with pytest.raises(UserError, match="language"):
         sentence(["V"], ["turn_180"], "fr")

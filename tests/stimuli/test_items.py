@@ -84,7 +84,7 @@ def test_an_edit_by_hand_is_noticed(tmp_path):
     ("line", "said"),
     [
         ("{bad", "JSON"),
-        ("[]", "not list"),
+        ("[]", "list"),
         (CONTRACT | {"role": "tset"}, "line 2: role: 'tset'"),
         (CONTRACT | {"role": "tset"}, "'test'?"),
         (CONTRACT | {"conditon": {}}, "'condition'?"),

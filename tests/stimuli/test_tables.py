@@ -259,21 +259,21 @@ def archive(**names):
 @pytest.mark.parametrize(
     ("raw", "kind"),
     [
-        (workbook(), "an Excel workbook"),
-        (archive(mimetype="application/vnd.oasis.opendocument.spreadsheet"), "an OpenDocument spreadsheet"),
-        (archive(word__document="x"), "a Word document"),
-        (archive(Index__Document="x"), "a Numbers or Pages document"),
-        (archive(items="x"), "a ZIP archive"),
-        (workbook()[:400], "a ZIP archive that is cut off"),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "an old Excel workbook, or one with a password"),
-        (b"%PDF-1.7\n", "a PDF document"),
-        (gzip.compress(b"item,sentence\n", mtime=0), "a file compressed by gzip"),
+        (workbook(), "Excel"),
+        (archive(mimetype="application/vnd.oasis.opendocument.spreadsheet"), "OpenDocument"),
+        (archive(word__document="x"), "Word"),
+        (archive(Index__Document="x"), "Numbers or Pages"),
+        (archive(items="x"), "ZIP"),
+        (workbook()[:400], "ZIP .*cut off"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "Excel .*password"),
+        (b"%PDF-1.7\n", "PDF"),
+        (gzip.compress(b"item,sentence\n", mtime=0), "gzip"),
     ],
 )
 def test_a_table_that_is_another_kind_of_file_is_named_as_such(tmp_path, raw, kind):
     file = tmp_path / "sentences.csv"
     file.write_bytes(raw)
-    with pytest.raises(UserError, match=rf"sentences\.csv is {kind}, not a text file") as told:
+    with pytest.raises(UserError, match=rf"sentences\.csv .*{kind}") as told:
         read_table(file)
     assert told.value.mend
 
