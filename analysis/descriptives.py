@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from analysis.answers import is_valid, judged, not_failed
+from analysis.exclusions import each_answer_once
 from analysis.intervals import half_width, over_items, share_over_items, within_participant_half_widths
 from analysis.plan import RATING, RECOVERED, Measure
-from analysis.preprocessing.exclusions import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of
 
 WITHIN, BETWEEN, WILSON, OVER_ITEMS = "within-participant", "t over participants", "Wilson", "t over items"

@@ -16,13 +16,7 @@ import pandas as pd
 
 from analysis import apa
 from analysis.answers import is_valid, judged, not_failed
-from analysis.factorial import TELLING, slopes_in_rows
-from analysis.measures.recovery import recovery_trials
-from analysis.mixed.formula import columns_of, read_formula
-from analysis.names import plain
-from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, CrossedFactors, Measure, Plan, Remark
-from analysis.planned import held_by
-from analysis.preprocessing.exclusions import (
+from analysis.exclusions import (
     IDENTICAL,
     TIMED,
     EveryTime,
@@ -33,6 +27,12 @@ from analysis.preprocessing.exclusions import (
     repeats,
     unseen,
 )
+from analysis.factorial import TELLING, slopes_in_rows
+from analysis.measures.recovery import recovery_trials
+from analysis.mixed.formula import columns_of, read_formula
+from analysis.names import plain
+from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, CrossedFactors, Measure, Plan, Remark
+from analysis.planned import held_by
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
 from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, Tables, item_names, joined
 from stimuli.errors import UserError, unknown_name

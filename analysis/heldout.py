@@ -82,18 +82,26 @@ class Competition:
         return table.sort_values("aic", ignore_index=True)
 
 
+@dataclass(frozen=True)
+class OutcomeModel:
+    """What all candidates share: the column that they explain, random effects, family, and the column of weights."""
+
+    response: str
+    random: str = "(1 | item)"
+    family: str = "gaussian"
+    weights: str | None = None
+
+
 def compete(
     candidates: Mapping[str, Sequence[str]],
     data: pd.DataFrame,
+    outcome: OutcomeModel,
     *,
-    response: str,
-    random: str = "(1 | item)",
-    family: str = "gaussian",
-    weights: str | None = None,
     folds: int = FOLDS,
     study: str = "",
 ) -> Competition:
     """Fit competing models and hold them out item by item."""
+    response, random, family, weights = outcome.response, outcome.random, outcome.family, outcome.weights
     if family not in FAMILIES:
         raise unknown_name("family of competing models:", family, FAMILIES)
     if folds < 2:

@@ -15,13 +15,12 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
+from analysis.exclusions import NO_RESPONSE
 from analysis.frames import TAKEN
 from analysis.plan import IN
-from analysis.preprocessing.exclusions import NO_RESPONSE
 from analysis.report import write_report
 from analysis.report.write import dated_folder
-from analysis.table_io import DICTIONARY, TRIALS
-from analysis.tables import load
+from analysis.tables import DICTIONARY, TRIALS, load
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, did_you_mean, together, unknown_name
 

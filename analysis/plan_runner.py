@@ -13,6 +13,7 @@ from scipy import stats
 from analysis import apa
 from analysis.contrasts import untested
 from analysis.estimation import analyse
+from analysis.exclusions import time_bounds
 from analysis.frames import (
     LEAD,
     MODELLED,
@@ -37,10 +38,9 @@ from analysis.plan import (
     Plan,
     remarks_about,
 )
-from analysis.preprocessing.exclusions import time_bounds
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, kinds_of, spoken
-from analysis.results import Analysis, Contrast
+from analysis.results import Analysis, Contrast, TestedEstimate
 from analysis.shares import ReaderSums, contrast_in_points, contrasts_in_points
 from analysis.tables import Tables
 
@@ -210,9 +210,9 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
                 df = se**4 / (counterpart.se**4 / counterpart.df + contrast.se**4 / contrast.df)
             spread = stats.norm if df is None else stats.t(df)
             half, p = float(spread.ppf(0.975)) * se, float(2 * spread.sf(abs(estimate / se)))
-            numbers = (estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
+            tested = TestedEstimate(estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
             test = two_one_sided(estimate, se, df, bound.half_width, other.plan.alpha)
-            added.append(Contrast.of(difference, groups, *numbers, equivalence=test))
+            added.append(Contrast.of(difference, groups, tested, equivalence=test))
         else:
             reason = "; ".join(
                 dict.fromkeys(side.left_out for side in (counterpart, contrast) if side.left_out)

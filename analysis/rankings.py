@@ -259,7 +259,7 @@ def matchings(vectors: ErrorVectors, groups: Sequence[str], study: str = "") -> 
     if by_session:
         halves = _halves_of_sessions(residual, met, owner, lists, readers, random)
     else:
-        halves = _halves_of_items(residual, met, owner, readers, vectors.items, vectors.levels, random)
+        halves = _halves_of_items(residual, met, owner, readers, vectors, random)
     for kind in kinds:
         first, other = (
             half - row_means(half, np.isfinite(half)) if kind == SHAPE else half for half in halves
@@ -292,11 +292,11 @@ def _halves_of_items(
     met: Array,
     owner: Places,
     readers: Places,
-    items: Places,
-    levels: Places,
+    vectors: ErrorVectors,
     random: np.random.Generator,
 ) -> list[Array]:
     """Deal items, the same way for all readers; features are means of residuals in each level."""
+    items, levels = vectors.items, vectors.levels
     n_items = int(items.max()) + 1
     first = random.permutation(n_items) < n_items / 2
     to_level = np.eye(int(levels.max()) + 1)[levels]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -205,6 +205,17 @@ class Equivalence:
     equivalent: bool  # whether the adjusted p is below alpha
 
 
+class TestedEstimate(NamedTuple):
+    """An estimate with its test and its interval."""
+
+    estimate: float
+    se: float
+    statistic: float
+    df: float | None
+    p: float
+    interval: tuple[float, float]
+
+
 @dataclass(frozen=True)
 class Contrast:
     """One tested difference."""
@@ -242,18 +253,13 @@ class Contrast:
         cls,
         difference: LevelDifference,
         groups: tuple[str, ...],
-        estimate: float,
-        se: float,
-        statistic: float,
-        df: float | None,
-        p: float,
-        interval: tuple[float, float],
+        tested: TestedEstimate,
         **fields: Any,
     ) -> Contrast:
         """Return a tested difference of one reader group or two, not yet adjusted."""
         return cls(
-            difference.first, difference.second, groups, estimate, se, statistic, df, p, *interval,
-            p_adjusted=p, family=1, direction=difference.direction_in(groups), at=difference.at, **fields,
+            difference.first, difference.second, groups, *tested[:5], *tested.interval,
+            p_adjusted=tested.p, family=1, direction=difference.direction_in(groups), at=difference.at, **fields,
         )  # fmt: skip
 
     @property

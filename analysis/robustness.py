@@ -26,6 +26,14 @@ from analysis.arrays import Array, Index
 from analysis.cluster_sampling import drawn_readers
 from analysis.contrasts import compared
 from analysis.estimation import SimplificationResult, climb
+from analysis.exclusions import (
+    alternatives,
+    keeps_right_answers_alone,
+    of_flagged_sessions,
+    sessions_against_rules,
+    time_bounds,
+    without_choices,
+)
 from analysis.frames import (
     ModelData,
     analysed_as_planned,
@@ -37,14 +45,6 @@ from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
 from analysis.plan import RATING, WORDS_WITH_ONE_TYPO, Measure, Plan
 from analysis.plan_runner import analysed_rows, carry_out
-from analysis.preprocessing.exclusions import (
-    alternatives,
-    keeps_right_answers_alone,
-    of_flagged_sessions,
-    sessions_against_rules,
-    time_bounds,
-    without_choices,
-)
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import HUGE, Analysis, Contrast, each_test

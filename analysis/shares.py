@@ -29,7 +29,7 @@ from analysis.mixed import influence
 from analysis.multiple_comparisons import two_one_sided
 from analysis.plan import LevelDifference, Plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
-from analysis.results import SIDES, Analysis, Contrast
+from analysis.results import SIDES, Analysis, Contrast, TestedEstimate
 from analysis.tables import Tables, item_names, joined
 
 PERCENT = 100.0
@@ -198,11 +198,11 @@ def contrast_in_points(
         means = dict(zip(done.sums.layout.conditions, done.sums.mean.tolist(), strict=True))
         sides = [plan.weights(replace(difference, at=(level,))) for level in difference.at]
         simple = tuple(points * sum(w * means[name] for name, w in side.items() if w) for side in sides)
-    numbers = (value, se, done.t, df, done.p(side), (points * low, points * high))
+    tested = TestedEstimate(value, se, done.t, df, done.p(side), (points * low, points * high))
     return Contrast.of(
         difference,
         groups,
-        *numbers,
+        tested,
         estimable=bool(np.isfinite([value, se]).all()),
         equivalence=bound and two_one_sided(value, se, df, bound.half_width, plan.alpha),
         simple=simple,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -199,14 +200,30 @@ def block_items(study: Study, chosen: Sequence[Item], number: int, list_id: int)
     return [item for item in rest if id(item) in dealt]
 
 
+@dataclass(frozen=True)
+class SessionPlace:
+    """The place of a session in the design.
+
+    Attributes
+    ----------
+    list_id : int
+        Row of the Latin square, label map and levels between sessions, from 1.
+    session_key : str or None
+        Seed of the session's order; models leave it out and share the list's order.
+    order_row : int
+        Row of the balanced order of sets or blocked conditions: the number of the list's earlier sessions.
+    """
+
+    list_id: int
+    session_key: str | None = None
+    order_row: int = 0
+
+
 def ordered(
     study: Study,
     chosen: Sequence[Item],
     settings: Mapping[str, Any],
-    *,
-    list_id: int,
-    session_key: str | None,
-    order_row: int = 0,
+    place: SessionPlace,
     place_among_lists: float = 0.0,
 ) -> list[Item]:
     """Return a block's items in a session's order: mixed, by set or by condition in a balanced order, or as listed.
@@ -218,7 +235,7 @@ def ordered(
     order = settings.get("order", "mixed")
     if order == "as_listed":
         return list(chosen)
-    draw = generator(study.seed, "order", list_id, session_key)
+    draw = generator(study.seed, "order", place.list_id, place.session_key)
     mixed = list(chosen)
     draw.shuffle(mixed)
     if order == "by_set":
@@ -228,7 +245,7 @@ def ordered(
     else:
         return mixed
     names = _names(chosen, name_of)
-    row = order_row + int(place_among_lists * balanced_rows(len(names)))
+    row = place.order_row + int(place_among_lists * balanced_rows(len(names)))
     return _together(mixed, balanced_order(names, row), name_of)
 
 

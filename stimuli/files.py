@@ -1,4 +1,4 @@
-"""Writes files so that a power cut leaves the old one or the new one, and names a file by its content."""
+"""Files on disk: writes that a power cut leaves whole, names by content, and free space."""
 
 from __future__ import annotations
 
@@ -8,12 +8,26 @@ import hashlib
 import json
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the free bytes at a folder's location, even if it does not exist yet."""
+    place = folder.resolve()
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def gigabytes(number: float) -> str:
+    """Return a number of bytes as text."""
+    return f"{number / 1e9:,.1f} GB" if number >= 1e8 else f"{number / 1e6:.1f} MB"
 
 
 def file_sha256(path: Path) -> str:

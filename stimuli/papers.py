@@ -38,7 +38,7 @@ class OwnFactor:
     advice : str
         What to do in place of an operation that is none of these.
     check : str
-        Function that checks a study with the material: from a study and :class:`experiment.study.faults.Faults`, which collects
+        Function that checks a study with the material: from a study and :class:`experiment.study.yaml_source.Faults`, which collects
         the errors, to nothing.
     session_settings : sequence of str
         Settings that levels between sessions may have in addition to ``texts``.
@@ -82,10 +82,10 @@ class Paper:
         Functions that make practice items of a rule, by keyword of ``materials``: from a study, the settings of the screen, and the
         name of the item set to a list of items.
     prompt : str
-        Function that names the prompt of a task (:class:`experiment.models.prompts.published.PromptedTask`); None if there is none.
+        Function that names the prompt of a task (:class:`experiment.models.prompts.prompter.PromptedTask`); None if there is none.
     parsers : mapping
         Functions that score a reply, by the name that ``wrods score --parser`` takes: from a planned trial and a raw reply to
-        :class:`experiment.scoring.scores.Score`. The names of the prompts begin with that of their parser.
+        :class:`experiment.scoring.published.Score`. The names of the prompts begin with that of their parser.
     reply_form : str
         Function that writes a correct answer in the form that the parser reads: from a planned trial and the answer to a text.
     compared : str
@@ -112,8 +112,8 @@ class Paper:
         the same.
     reproduction : str
         Function that recomputes the paper's tables from its released outputs, for ``wrods reproduce``: from the arguments of
-        :func:`analysis.reproductions.reproductions.reproduce_paper` without the paper to
-        :class:`analysis.reproductions.reproductions.Reproduction`.
+        :func:`analysis.reproductions.reproduce_paper` without the paper to
+        :class:`analysis.reproductions.Reproduction`.
     together : str
         Module with a function ``together``, which returns tables and figures of several studies for ``wrods reproduce``, and the
         head of their page, ``ABOUT``.

@@ -348,9 +348,9 @@ def test_no_folders_import_each_other_in_a_circle(package: str) -> None:
 
 
 STAGES = {
-    "formula": "notes formula variables",
+    "formula": "formula variables",
     "matrices": "families responses blocks elimination matrices",
-    "deviance": "linear laplace objective",
+    "deviance": "deviance objective",
     "optimiser": "optimise",
 }
 """The stages of ``analysis.mixed`` in their order; every module that is named under none draws conclusions."""

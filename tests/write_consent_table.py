@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from experiment.templates.parts import consent_source
+from experiment.templates import consent_source
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "ethics.md"
 BEGINS, ENDS = (

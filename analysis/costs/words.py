@@ -15,7 +15,7 @@ from analysis.cluster_sampling import place_in_order
 from analysis.descriptives import OVER_ITEMS
 from analysis.estimation import SimplificationResult, climb, slopes
 from analysis.frames import indicator
-from analysis.heldout import FOLDS, compete
+from analysis.heldout import FOLDS, OutcomeModel, compete
 from analysis.intervals import over_items, within_participant_half_widths
 from analysis.mixed import fit, margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
@@ -568,9 +568,7 @@ def _linked(
         competition = compete(
             {"without": base, "with": [*base, *added]},
             rows,
-            response="mean_rt",
-            random=random,
-            weights="times",
+            OutcomeModel("mean_rt", random, weights="times"),
             folds=folds,
             study=study,
         )

@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from analysis import apa
-from analysis.costs.ratios import TITLES, ShownIntervals
-from analysis.costs.times import TimeSpread
+from analysis.costs.ratios import TITLES, ShownIntervals, TimeSpread
 from analysis.costs.words import TIME, ReadingProfile
 from analysis.figures import marks
 from analysis.figures.drawing import TALLEST, Drawing, MarkStyle, looks, styled

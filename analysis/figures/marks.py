@@ -59,6 +59,7 @@ def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
         "zorder": style["zorder"] - 1,
         "alpha": style.get("alpha"),
         "ls": dash,
+        "lw": bar,
     }
     for draw, at, ends, upright in ((axes.hlines, at_y, x, False), (axes.vlines, at_x, y, True)):
         if isinstance(ends, IntervalMarks) and bar:
@@ -70,10 +71,10 @@ def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
             known = np.isfinite(value) & ~np.isnan(low) & ~np.isnan(high)
             places, value, low, high = places[known], value[known], low[known], high[known]
             starts, stops = (np.where(np.isinf(end), value, end) for end in (low, high))
-            draw(places, starts, stops, lw=bar, **line)
+            draw(places, starts, stops, **line)
             for end, edge_of_panel in ((low, 0.0), (high, 1.0)):
                 for start, place in zip(value[np.isinf(end)], places[np.isinf(end)], strict=True):
-                    _open_end(axes, start, place, edge_of_panel, upright, bar, line)
+                    _open_end(axes, start, place, edge_of_panel, upright, line)
     axes.plot(
         at_x, at_y, color=look.colour, ls=look.line if join else "", lw=join, marker=look.marker, ms=size, mfc=face,
         mec=look.colour, mew=edge, **style,
@@ -81,14 +82,14 @@ def points(axes: Axes, look: MarkStyle, x: Any, y: Any, **style: Any) -> None:
 
 
 def _open_end(
-    axes: Axes, start: float, place: float, edge: float, upright: bool, bar: float, line: dict[str, Any]
+    axes: Axes, start: float, place: float, edge: float, upright: bool, line: dict[str, Any]
 ) -> None:
     """Draw the open side of an interval as an arrow from its estimate to an edge of the panel, wherever the axis will end."""
     where: tuple[Any, Any] = ("axes fraction", "data")
     tip, begin = (edge, place), (start, place)
     if upright:
         where, tip, begin = where[::-1], tip[::-1], begin[::-1]
-    look = {"lw": bar, "ls": line["ls"], "color": line["color"], "alpha": line["alpha"]}
+    look = {name: line[name] for name in ("lw", "ls", "color", "alpha")}
     arrow = {"arrowstyle": "->", "shrinkA": 0.0, "shrinkB": 0.0, "mutation_scale": 8.0}
     drawn = axes.annotate("", tip, begin, where, "data", annotation_clip=False, arrowprops=look | arrow)
     drawn.set(label=OPEN_END, zorder=line["zorder"])

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa
-from analysis.heldout import Competition, compete
+from analysis.exclusions import repeats
+from analysis.heldout import Competition, OutcomeModel, compete
 from analysis.letters.changes import INTACT, MIXED
 from analysis.letters.letter_costs import bearable, changed_trials
 from analysis.mixed import Fit, fit
-from analysis.plan.measures import PLANNABLE
-from analysis.preprocessing.exclusions import repeats
+from analysis.plan.grammar import PLANNABLE
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -101,9 +101,7 @@ def competing_predictors(
         if kind in PARTICIPANT_KINDS and own["participant"].nunique() > 1:
             random = " + ".join(["(1 | participant)", *([random] if random else [])])
         family = family_of(measure)
-        done = compete(
-            candidates, own, response="value", random=random, family=family, folds=folds, study=study
-        )
+        done = compete(candidates, own, OutcomeModel("value", random, family), folds=folds, study=study)
         competitions[group] = done
         predictors = dict.fromkeys(column for columns in candidates.values() for column in columns)
         kept[group] = own[["value", "item", "participant", *predictors]]

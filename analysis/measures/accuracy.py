@@ -11,10 +11,10 @@ import pandas as pd
 from scipy import stats
 
 from analysis.answers import failures_as_wrong, is_choice, is_valid, judged
+from analysis.exclusions import each_answer_once
 from analysis.intervals import share_over_items
 from analysis.measures.resampling import interval, resampled_ratios
 from analysis.mixed.inference import corrected
-from analysis.preprocessing.exclusions import each_answer_once
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed

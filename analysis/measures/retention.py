@@ -10,6 +10,7 @@ import pandas as pd
 
 from analysis.answers import failures_as_wrong
 from analysis.arrays import Array
+from analysis.exclusions import TIMED
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
     BootstrapInterval,
@@ -19,7 +20,6 @@ from analysis.measures.resampling import (
     means,
     resampled_means,
 )
-from analysis.preprocessing.exclusions import TIMED
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 

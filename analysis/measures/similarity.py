@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from analysis.arrays import Array
 from analysis.measures.resampling import bootstrap
-from analysis.table_io import joined_beside
-from analysis.tables import Tables
+from analysis.tables import Tables, joined_beside
 from stimuli.errors import UserError
 
 _ROWS = 4096

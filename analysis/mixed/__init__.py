@@ -20,6 +20,7 @@ Symbols are those of Bates et al. (2015): y = X beta + Z b + o, b = Lambda u, u 
 """
 
 from analysis.mixed.fitting import completed, fit, sketch
+from analysis.mixed.formula import APPROXIMATE, Note
 from analysis.mixed.hypotheses import (
     LikelihoodRatio,
     anova,
@@ -31,7 +32,6 @@ from analysis.mixed.hypotheses import (
 from analysis.mixed.inference import equivalence_tests, linear_contrasts
 from analysis.mixed.intervals import Bootstrap, bootstrap, profile_intervals
 from analysis.mixed.marginal_means import CategoryMargins, Margins, category_margins, margins, trends
-from analysis.mixed.notes import APPROXIMATE, Note
 from analysis.mixed.prediction import (
     RSquared,
     influence,

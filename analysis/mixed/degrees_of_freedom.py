@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from analysis.arrays import Array
-from analysis.mixed.linear import LinearDeviance
+from analysis.mixed.deviance import LinearDeviance
 from analysis.mixed.optimise import STEP, differences
 
 RESIDUAL = "n - p"

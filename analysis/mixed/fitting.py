@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,12 @@ from threadpoolctl import ThreadpoolController
 from analysis.arrays import Array
 from analysis.mixed.blocks import EffectsLayout
 from analysis.mixed.degrees_of_freedom import RESIDUAL, Satterthwaite
+from analysis.mixed.deviance import LinearDeviance, ModeNotFound, in_units_of_residuals
 from analysis.mixed.families import BOUNDED_LINKS, Family, choose_family
-from analysis.mixed.formula import read_formula
+from analysis.mixed.formula import APPROXIMATE, Note, read_formula
 from analysis.mixed.inference import coefficient_table, laplace_vcov
-from analysis.mixed.laplace import ModeNotFound, in_units_of_residuals
-from analysis.mixed.linear import LinearDeviance
 from analysis.mixed.matrices import Frame, Matrices, make_frame, make_matrices
 from analysis.mixed.matrices import Vector as Column
-from analysis.mixed.notes import APPROXIMATE, Note
 from analysis.mixed.objective import choose_criterion, make_objective
 from analysis.mixed.optimise import Optimum, finish, minimise
 from analysis.mixed.responses import OrderedResponse, ProfiledResponse, Shape, Thresholds, TimeResponse
@@ -284,25 +282,14 @@ def completed(sketched: Fit) -> Fit:
 
 def _fit_linear(model: Model) -> Fit:
     objective = LinearDeviance(model.frame, model.matrices, model.reml)
-    covariance = model.matrices.covariance
-    optimum = minimise(
-        objective,
-        covariance.start(),
-        covariance.scales(),
-        covariance.diagonal(),
-        covariance.with_positive_diagonal,
-        is_rough=True,
-    )
+    optimum = minimise(objective, model.matrices.covariance.start(), is_rough=True)
     point = objective.at(optimum.x)
     beta = objective.coefficients(point)
     effects = objective.effects(point, optimum.x)
     degrees = RESIDUAL if model.reml and not len(optimum.x) else "Satterthwaite"
     return _assemble(
         model,
-        optimum,
-        beta,
-        objective.sigma(point) ** 2 * objective.variance(point),
-        effects,
+        Estimates(optimum, beta, objective.sigma(point) ** 2 * objective.variance(point), effects),
         unit=objective.sigma(point),
         sigma=objective.sigma(point),
         theta=optimum.x,
@@ -324,9 +311,6 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
                 minimise(
                     objective,
                     start,
-                    objective.scales(),
-                    objective.diagonal(),
-                    objective.standardise,
                     is_rough=is_rough,
                     may_be_sketched=lambda x: (
                         is_sketch and bool(singular_terms(model.matrices, objective.split(x)[0]))
@@ -337,7 +321,7 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
         if optimum is not ends[-1]:
             objective.modes.forget()
     else:
-        optimum = finish(objective, end, objective.scales(), objective.standardise, is_rough=is_rough)
+        optimum = finish(objective, end, is_rough=is_rough)
     if not np.isfinite(optimum.value):
         raise UserError(
             "the likelihood cannot be computed anywhere near the start",
@@ -383,10 +367,12 @@ def _fit_generalised(model: Model, is_sketch: bool = False, end: Array | None = 
     notes += ([] if exact else [APPROXIMATE]) + ([SKETCHED] if optimum.is_sketch else [])
     return _assemble(
         model,
-        optimum,
-        objective.coefficients(beta),
-        vcov,
-        objective.layout.scale(objective.covariance.lambdas(theta), point.u),
+        Estimates(
+            optimum,
+            objective.coefficients(beta),
+            vcov,
+            objective.layout.scale(objective.covariance.lambdas(theta), point.u),
+        ),
         unit=sigma if criterion.dispersion == "glmer" else 1.0,
         penalty=0.0 if objective.penalty is None else float(optimum.x @ objective.penalty @ optimum.x),
         notes=notes,
@@ -413,12 +399,18 @@ def _modes(matrices: Matrices, effects: Array) -> dict[str, pd.DataFrame]:
     return {name: pd.concat(tables, axis=1) if tables[1:] else tables[0] for name, tables in parts.items()}
 
 
+class Estimates(NamedTuple):
+    """Where the search ended: fixed effects (p,) with their covariance (p, p), and random effects (q,)."""
+
+    optimum: Optimum
+    beta: Array
+    vcov: Array
+    effects: Array
+
+
 def _assemble(
     model: Model,
-    optimum: Optimum,
-    beta: Array,
-    vcov: Array,
-    effects: Array,
+    found: Estimates,
     *,
     unit: float,
     penalty: float = 0.0,
@@ -428,6 +420,7 @@ def _assemble(
 ) -> Fit:
     """Complete a fit; ``fields`` are its other fields, ``unit`` the standard deviation to which theta is relative."""
     matrices, frame, family, theta = model.matrices, model.frame, model.family, fields["theta"]
+    optimum, beta, vcov = found.optimum, found.beta, found.vcov
     names = list(matrices.names)
     variance = tuple(
         VarianceComponent(label, t.names, unit**2 * t.relative_covariance(theta))
@@ -465,7 +458,7 @@ def _assemble(
         vcov=pd.DataFrame(vcov, index=names, columns=names),
         variance=variance,
         n_parameters=n_parameters,
-        ranef=partial(_modes, matrices, effects),
+        ranef=partial(_modes, matrices, found.effects),
         rows=frame.rows,
         degrees=degrees,
         evaluations=optimum.evaluations,

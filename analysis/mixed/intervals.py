@@ -30,9 +30,9 @@ from scipy import optimize, stats
 from threadpoolctl import threadpool_limits
 
 from analysis.arrays import Array
+from analysis.mixed.deviance import LinearDeviance
 from analysis.mixed.fitting import fit_model
 from analysis.mixed.inference import check_level
-from analysis.mixed.linear import LinearDeviance
 from analysis.mixed.matrices import Covariance
 from analysis.mixed.objective import make_objective
 from analysis.mixed.optimise import hessian

@@ -30,13 +30,13 @@ from analysis.mixed.formula import (
     FunctionCall,
     Name,
     Node,
+    Note,
     Terms,
     as_r,
     bare,
     columns_of,
     read_expression,
 )
-from analysis.mixed.notes import Note
 from analysis.mixed.responses import check_response
 from analysis.mixed.variables import Factor, Given, Numeric, Variable, Variables, is_numeric, level_name
 from stimuli.errors import UserError, unknown_name

@@ -21,8 +21,8 @@ import numpy as np
 from scipy import special
 
 from analysis.arrays import Array
+from analysis.mixed.deviance import LaplaceDeviance, LaplacePoint
 from analysis.mixed.families import Family, Link
-from analysis.mixed.laplace import LaplaceDeviance, LaplacePoint
 from analysis.mixed.matrices import Frame, Matrices
 from stimuli.errors import UserError, unknown_name
 

@@ -30,6 +30,15 @@ class Objective(Protocol):
     def nearer(self, x: Array) -> Array:
         """Guess from a first guess, shape (d,)."""
 
+    def scales(self) -> Array:
+        """Rough size of one standard error of each parameter, shape (d,)."""
+
+    def diagonal(self) -> Mask:
+        """Mask of the parameters on the diagonal of a template of theta, shape (d,)."""
+
+    def standardise(self, x: Array) -> Array:
+        """Choose among the signs of theta's columns, which are all the same model."""
+
 
 ARRIVED = 1e-11
 """Expected fall of the deviance at which quasi-Newton steps end."""
@@ -243,20 +252,17 @@ def _polish(f: Scaled, z: Array, is_rough: bool) -> _Candidate:
 def minimise(
     objective: Objective,
     start: Array,
-    scales: Array,
-    diagonal: Mask,
-    standardise: Callable[[Array], Array],
     *,
     is_rough: bool = False,
     may_be_sketched: Callable[[Array], bool] = lambda x: False,
 ) -> Optimum:
-    """Find the minimum of a deviance that is even in the signs of theta's columns; start, scales and diagonal (d,)."""
+    """Find the minimum of a deviance that is even in the signs of theta's columns; start (d,)."""
     if not len(start):
         # A linear model without random effects: beta and sigma are profiled out, and nothing is left to search.
         return Optimum(start, objective(start)[0], start, np.zeros((0, 0)), 0.0, 1.0, 1)
-    f = Scaled(objective, scales)
+    f, standardise = Scaled(objective, objective.scales()), objective.standardise
     x = standardise(descend(f, objective.nearer(start) / f.scales) * f.scales)
-    near_zero = diagonal & (np.abs(x) < 1e-3)
+    near_zero = objective.diagonal() & (np.abs(x) < 1e-3)
     if near_zero.any():
         # A variance at zero may be a saddle where the gradient vanishes: look once more from beyond, unless that leads back.
         beyond = np.where(near_zero, 0.1, x) / f.scales
@@ -272,12 +278,10 @@ def minimise(
     return _optimum(f, _polish(f, x / f.scales, is_rough), standardise)
 
 
-def finish(
-    objective: Objective, x: Array, scales: Array, standardise: Callable[[Array], Array], *, is_rough: bool
-) -> Optimum:
+def finish(objective: Objective, x: Array, *, is_rough: bool) -> Optimum:
     """Judge a minimum that ``minimise`` sketched by its second derivatives; arguments as there, x the minimum."""
-    f = Scaled(objective, scales)
-    return _optimum(f, _polish(f, x / f.scales, is_rough), standardise)
+    f = Scaled(objective, objective.scales())
+    return _optimum(f, _polish(f, x / f.scales, is_rough), objective.standardise)
 
 
 def _optimum(

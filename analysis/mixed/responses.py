@@ -30,7 +30,7 @@ from scipy import special, stats
 
 from analysis.arrays import Array, Mask
 from analysis.mixed.families import Family, Link, log_choices
-from analysis.mixed.notes import Note
+from analysis.mixed.formula import Note
 from stimuli.errors import UserError
 
 _EDGE = float(np.finfo(float).eps)

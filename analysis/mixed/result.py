@@ -15,9 +15,8 @@ import pandas as pd
 from analysis.arrays import Array, Index
 from analysis.mixed.degrees_of_freedom import DegreesOfFreedom
 from analysis.mixed.families import LINKS, Family, Link
-from analysis.mixed.formula import Formula, FunctionCall, Node, read_expression
+from analysis.mixed.formula import Formula, FunctionCall, Node, Note, read_expression
 from analysis.mixed.matrices import Frame, Matrices
-from analysis.mixed.notes import Note
 from analysis.mixed.objective import Criterion
 from analysis.mixed.responses import ResponseModel, Shape, Thresholds
 

@@ -37,6 +37,7 @@ from analysis.mixed.formula import (
     MatrixColumn,
     Name,
     Node,
+    Note,
     Paren,
     Unary,
     as_r,
@@ -46,7 +47,6 @@ from analysis.mixed.formula import (
     is_condition,
     nodes_of,
 )
-from analysis.mixed.notes import Note
 from stimuli.errors import UserError, did_you_mean, unknown_name
 
 

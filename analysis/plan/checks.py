@@ -7,17 +7,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from analysis.plan.bounds import KEYLESS, NOT_IN_TRIALS, read_bound, read_prior, read_sign_rule, read_times
-from analysis.plan.contrasts import (
+from analysis.plan.grammar import (
+    KEYLESS,
+    NOT_IN_TRIALS,
+    PLANNABLE,
     Key,
     Levels,
     PlanFault,
     factors_compared,
+    read_bound,
     read_contrast,
+    read_prior,
+    read_sign_rule,
+    read_times,
     unknown,
     with_directions,
 )
-from analysis.plan.measures import PLANNABLE
 from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of
 
 PEOPLE = ("human", "simulated")

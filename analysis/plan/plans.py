@@ -7,9 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from analysis.plan.bounds import Bound, Prior, read_bound, read_prior
-from analysis.plan.contrasts import CrossedFactors, LevelDifference, factors_compared, with_directions
-from analysis.plan.measures import PLANNABLE, Measure
+from analysis.plan.grammar import (
+    PLANNABLE,
+    Bound,
+    CrossedFactors,
+    LevelDifference,
+    Measure,
+    Prior,
+    factors_compared,
+    read_bound,
+    read_prior,
+    with_directions,
+)
 
 ALPHA = 0.05
 """Default level of every test."""

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.plan.bounds import Prior
-from analysis.plan.contrasts import LevelDifference
-from analysis.plan.measures import PLANNABLE, Measure
+from analysis.plan.grammar import PLANNABLE, LevelDifference, Measure, Prior
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"

@@ -18,12 +18,12 @@ from analysis.arrays import Array
 from analysis.contrasts import cell_means
 from analysis.crossed_variance import EstimateLayout, ItemAnswers, model_means, sums_of_model, sums_of_people
 from analysis.estimation import analyse
+from analysis.exclusions import PILOT, time_bounds
 from analysis.factorial import slope_columns, slopes_in_words
 from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
 from analysis.mixed import VarianceComponent
 from analysis.plan import Plan
 from analysis.power.assumptions import Assumptions, cell_name, default_spreads, log_odds_at, value_in_cell
-from analysis.preprocessing.exclusions import PILOT, time_bounds
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from analysis.tables import Tables
 from stimuli.errors import UserError

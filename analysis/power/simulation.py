@@ -33,8 +33,7 @@ from analysis.processes import run_tasks
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.results import Contrast
 from analysis.shares import Means, contrast_in_points, sums_of_readers
-from analysis.table_io import TableSource
-from analysis.tables import Tables
+from analysis.tables import Tables, TableSource
 from stimuli.errors import UserError, error_at, unknown_name
 from stimuli.seeds import stable_seed
 

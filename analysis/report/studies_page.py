@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from analysis.figures.drawing import Drawing
 from analysis.report.apa_tables import ApaTable
-from analysis.reproductions.reproductions import public_page
+from analysis.reproductions import public_page
 
 WIDE = (
     "body { max-width: 76rem; } table.flat { font-size: 0.8em; } table.flat td, table.flat th { padding: 0.2em 0.4em; } "

@@ -1,43 +1,372 @@
-"""Builds a study's items in memory, then writes them with their sidecar."""
+"""Builds a study's items, practice items included, in memory, then writes them with their sidecar; refuses mixed languages."""
 
 from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-from experiment.building.corpus import items_from_corpus, items_from_realtimeqa
-from experiment.building.language import check_language
-from experiment.building.material_context import Made, answering_steps, path_of
-from experiment.building.practice import practice_items, practice_rows, practice_screens
+import regex
+
+from experiment.building.material_context import (
+    Made,
+    answering_steps,
+    in_design,
+    item_design,
+    known_columns,
+    path_of,
+    shown_fields,
+)
 from experiment.building.tables import (
+    items_from_corpus,
     items_from_lexical_decision,
+    items_from_realtimeqa,
     items_from_sentences,
     items_from_words,
+    lines_of,
     sentence_rows,
+    sentences,
+    table_beside,
     word_rows,
 )
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.integrity.freezing import refuse_if_changed
+from experiment.languages import pack_for, pack_languages
 from experiment.lists import blocks_of, blocks_showing, conditions, items_of_list
-from experiment.procedure.lines import LINE_LENGTH, break_lines, cells
-from experiment.procedure.steps import shown_text
+from experiment.procedure.steps import LINE_LENGTH, break_lines, cells, shown_text
 from experiment.study import Study
-from experiment.study.faults import Faults, factor_settings
-from experiment.study.keys import key_remark
+from experiment.study.format import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
 from experiment.study.study import ITEMS
+from experiment.study.yaml_source import Faults, KeyPath, factor_settings
+from experiment.templates import consent_sentences, consent_source, parts_of, template_folders
 from experiment.trials import choice_settings
 from stimuli.audit.audit import Audit, audit_items
 from stimuli.audit.page import write_audit
-from stimuli.covariates import unavailable
-from stimuli.errors import UserError
+from stimuli.corpora.tables import CorpusTable, unread_columns
+from stimuli.covariates import Tokenizer, load_tokenizer, token_measures, unavailable
+from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item, build_meta, items_content, write_items
+from stimuli.lexicon import has_lexicon
 from stimuli.papers import material_keywords
-from stimuli.tokens import Tokenizer, load_tokenizer, token_measures
+from stimuli.recipes.conditions import ItemDesign
+from stimuli.recipes.sentences import CHOICE_SEPARATOR, word_items
+from stimuli.words import base_language, nfc
+
+ENGLISH = "en"
+WORDS = 4
+"""Smallest number of words for a passage to count as a template's."""
+ENOUGH = 50
+"""Smallest number of letters for which the language of a text is checked."""
+COMMON = 0.15
+"""Least share of the hundred most frequent words in texts of a language (0.22 to 0.47); texts in other languages have less."""
+SCRIPTS = {"ja": r"[\p{Hiragana}\p{Katakana}]", "ko": r"\p{Hangul}", "zh": r"\p{Han}"}
+"""Languages recognised by their script; their words are not separated by blanks."""
+SAID = ("ask", "hint", "caption", "low", "high")
+"""Settings of the procedure that readers see as written."""
+
+
+def practice_items(study: Study) -> Made:
+    """Return the practice items of every practice screen, in the order of the procedure."""
+    made = Made([])
+    faults = Faults()
+    for set_name, i, settings in practice_screens(study):
+        if "rule" in settings:
+            place = study.place("procedure", i, "practice", "rule")
+            faults.check(lambda *given: made.items.extend(_of_rule(study, *given)), settings, set_name, place)
+        else:
+            faults.check(_add_screen, study, made, set_name, i)
+    faults.report()
+    return made
+
+
+def practice_screens(study: Study) -> list[tuple[str, int, Mapping[str, Any]]]:
+    """Return set name, index in the procedure and settings of every practice screen."""
+    screens = [
+        (i, screen["practice"]) for i, screen in enumerate(study.get("procedure")) if "practice" in screen
+    ]
+    return [(f"practice-{number}", i, settings) for number, (i, settings) in enumerate(screens, 1)]
+
+
+def _add_screen(study: Study, made: Made, set_name: str, i: int) -> None:
+    table = practice_rows(study, set_name, i, made.remarks)
+    name, place = str(study.get("procedure", i, "practice", "items")), ("procedure", i, "practice", "items")
+    made.items.extend(_of_screen(study, table, set_name, name, study.place(*place)))
+    made.sources.append(study.folder / name)
+
+
+def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> CorpusTable:
+    """Return the table of a practice screen, the ``i``-th of the procedure."""
+    name = str(study.get("procedure", i, "practice", "items"))
+    table = table_beside(study, study.folder / name)
+    columns = table.description.columns
+    remarks += [
+        f"{name}: {remark}" for remark in unread_columns(name, columns, known_columns(study, set_name))
+    ]
+    factors = [*dict.fromkeys(factor for at in study.crossing.conditions.values() for factor in at)]
+    named = [factor for factor in factors if factor in columns]
+    if named and len(named) < len(factors):
+        missing = next(factor for factor in factors if factor not in columns)
+        raise UserError(
+            f"{name} has the column {named[0]!r} and no column {missing!r}",
+            mend=f"Name a level of {' and of '.join(factors)} in each row, or of none.",
+        )
+    faults = [
+        UserError(f"{name}, line {number}: {fault.message}", mend=fault.mend)
+        for row, number in zip(table.rows, table.numbers, strict=True)
+        for factor in [*named, *(study.crossing.rows[0][0] if study.crossing.rows else ())]
+        if (fault := _fault_of_level(study, factor, row.get(factor), is_optional=factor not in named))
+    ]
+    if faults:
+        raise together(faults)
+    return table
+
+
+def _fault_of_level(study: Study, factor: str, level: Any, *, is_optional: bool) -> UserError | None:
+    if str(level) in study.factors[factor] or (is_optional and not level):
+        return None
+    return unknown_name(f"level of {factor}", str(level), study.factors[factor])
+
+
+def _of_rule(study: Study, settings: Mapping[str, Any], set_name: str, place: str) -> list[Item]:
+    """Return practice items of a rule that the study does not test, made like those of the material's paper."""
+    kind = kind_of_material(study)
+    paper = material_keywords()[kind]
+    try:
+        made: list[Item] = paper.part(paper.practice[kind])(study, settings, set_name)
+    except UserError as error:
+        raise UserError(f"{place}: {error.message}", mend=error.mend) from None
+    return made
+
+
+def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place: str) -> list[Item]:
+    materials = study.get("materials")
+    design = replace(item_design(study), set_name=set_name, role="practice", source=file, on_bad="stop")
+    if "sentences" in materials:
+        if "item" not in rows[0]:  # practice needs no names of its own
+            named = [{"item": f"{set_name}-{number}", **row} for number, row in enumerate(rows, 1)]
+            rows = replace(rows, rows=tuple(named))
+        conditioned_rows, column = _conditions_told(study, rows)
+        made = sentences(
+            study, conditioned_rows, design, level_column=column, lines=lines_of(rows, "item")
+        ).items
+        return _placed(study, made, rows, key="item")
+    if "words" in materials:
+        words = [item for row in rows for item in _word(study, row, design)]
+        return _placed(study, words, rows, key="word")
+    ((_, settings),) = answering_steps(study, set_name)
+    keys = settings.get("keys")
+    fields = shown_fields(study, set_name)
+    with_choices = keys is not None and not isinstance(keys, dict)
+    missing = [
+        name for name in (*fields, "answer", *(["choices"] if with_choices else [])) if name not in rows[0]
+    ]
+    if missing:
+        raise UserError(f"{place}: {file} has no column {missing[0]!r} (it has {', '.join(rows[0])})")
+    return [
+        Item(
+            item_id=str(row.get("item") or f"{set_name}-{i}"),
+            set_name=set_name,
+            role="practice",
+            condition={},
+            shown={field: row[field] for field in fields},
+            intact={},
+            choices=_choices_of(row) if with_choices else tuple(keys) if isinstance(keys, dict) else None,
+            answer=row["answer"],
+            provenance={
+                "source": file,
+                "source_id": str(row.get("item") or i),
+                "split": None,
+                "licence": None,
+                "operation": "none",
+                "seed": study.seed,
+            },
+        )
+        for i, row in enumerate(rows, 1)
+    ]
+
+
+def _choices_of(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(part.strip() for part in str(row["choices"]).split(CHOICE_SEPARATOR))
+
+
+def _conditions_told(
+    study: Study, rows: Sequence[Mapping[str, Any]]
+) -> tuple[Sequence[Mapping[str, Any]], str | None]:
+    """Return rows with the condition in their columns, and the name of the column; None if there is none."""
+    crossing = study.crossing
+    factors = list(next(iter(crossing.conditions.values())))
+    if crossing.factor is None or not all(factor in rows[0] for factor in factors):
+        return rows, None
+    cells = {tuple(at.values()): cell for cell, at in crossing.conditions.items()}
+    conditioned_rows = []
+    for row in rows:
+        at = tuple(str(row[factor]) for factor in factors)
+        conditioned_rows.append({**row, crossing.factor: cells[at]})
+    return conditioned_rows, crossing.factor
+
+
+def _placed(
+    study: Study, items: Sequence[Item], rows: Sequence[Mapping[str, Any]], *, key: str
+) -> list[Item]:
+    """Return practice items with their condition by the design's factors; those that select rows by their columns."""
+    if not study.crossing.rows:
+        return in_design(study, items)
+    first, _ = study.crossing.rows[0]
+    cells = {nfc(str(row.get(key))).strip(): row for row in rows}
+    return [
+        placed
+        for item in items
+        for placed in in_design(
+            study,
+            [item],
+            {
+                factor: str(cells.get(item.item_id, {}).get(factor) or level)
+                for factor, level in first.items()
+            },
+        )
+    ]
+
+
+def _word(study: Study, row: Mapping[str, Any], design: ItemDesign) -> list[Item]:
+    (conditioned,), column = _conditions_told(study, [row])
+    missing = [name for name in ("word", "foil") if not row.get(name)]
+    if missing:
+        raise UserError(
+            f"{design.source} has a row without {missing[0]!r}",
+            mend="Practice words need the columns word and foil.",
+        )
+    made = word_items([row["word"]], design, foils={row["word"]: row["foil"]}).items
+    if column is None:
+        return list(made[:1])
+    return [item for item in made if item.condition[column] == conditioned[column]]
+
+
+def check_language(study: Study, faults: Faults) -> None:
+    """Check that everything readers see is in the study's language; errors are added to ``faults``."""
+    faults.check(_check_pack, study)
+    for name, path in study.text_files():
+        file = study.folder / name
+        if file.is_file():  # a missing one is reported separately
+            faults.check(_check_text, study, path, name, file.read_text("utf-8-sig"))
+    if base_language(study.language) == ENGLISH:
+        return
+    for path, text in _said(study.get("procedure"), ("procedure",)):
+        faults.check(_check_passages, study, path, text)
+
+
+def _check_pack(study: Study) -> None:
+    """Raise an error if texts for participants are missing, unless only models read the study."""
+    is_for_people = study.get("participants") is not None or not study.models
+    if study.own_texts.pack is not None or is_for_people:
+        _ = study.pack
+
+
+def _check_text(study: Study, path: KeyPath, name: str, text: str) -> None:
+    if base_language(study.language) != ENGLISH:
+        _check_passages(study, path, text)
+    other = _reads_as(text, study.language)
+    if other is not None:
+        raise UserError(
+            f"{study.place(*path)}: {name} is in {other}, and the study's language is {study.language!r}",
+            mend="Translate it, or change language: in study.yaml. A text in both languages is allowed.",
+        )
+
+
+def _reads_as(text: str, language: str) -> str | None:
+    """Return the language of a text that has almost nothing of the study's; None if it is too short to decide."""
+    study = base_language(language)
+    letters = len(regex.findall(r"\p{L}", text))
+    by_script = {tag: len(regex.findall(signs, text)) / max(letters, 1) for tag, signs in SCRIPTS.items()}
+    words = [word for word in regex.findall(r"\p{L}+", text.lower()) if len(word) > 1]
+    if by_script["ja"] > by_script["zh"]:  # Japanese, which has Chinese characters too
+        by_script["zh"] = 0.0
+    if letters < ENOUGH or not has_lexicon(language):
+        return None
+    share = by_script[study] if study in SCRIPTS else _common(words, study)
+    if share >= COMMON:
+        return None
+    packs = [pack_for(tag) for tag in pack_languages() if tag != study]
+    shares = {
+        pack.english_name: by_script[pack.language]
+        if pack.language in SCRIPTS
+        else _common(words, pack.language)
+        for pack in packs
+    }
+    best = max(shares, key=lambda name: shares[name])
+    return best if shares[best] > max(COMMON, 3 * share) else None
+
+
+def _common(words: list[str], language: str) -> float:
+    """Return the share of words that are among the hundred most frequent of a language."""
+    import wordfreq
+
+    hundred = set(wordfreq.top_n_list(language, 100))
+    return sum(word in hundred for word in words) / max(len(words), 1)
+
+
+def _check_passages(study: Study, path: KeyPath, text: str) -> None:
+    for passage in text.replace("\r\n", "\n").split("\n\n"):
+        words = _words(passage)
+        passage_text = " ".join(words)
+        is_whole = len(words) >= WORDS and passage_text in _templates()
+        copied = (
+            passage_text
+            if is_whole
+            else next((sentence for sentence in _consent_sentences() if sentence in passage_text), None)
+        )
+        if copied is not None:
+            raise UserError(
+                f"{study.place(*path)}: “{' '.join(copied.split()[:8])} …” is a template's English text, and the study's language is "
+                f"{study.language!r}",
+                mend="Translate the template's texts.",
+            )
+
+
+@cache
+def _templates() -> str:
+    """Return all texts of all templates, with single blanks between words."""
+    files = (file for folder in template_folders().values() for file in folder.rglob("*"))
+    texts = (file.read_text("utf-8") for file in files if file.suffix in (".md", ".yaml"))
+    return " ".join(word for text in texts for word in _words(text))
+
+
+@cache
+def _consent_sentences() -> tuple[str, ...]:
+    """Return the complete sentences of the consent form, any of which identifies the form."""
+    source = consent_source()
+    texts = [element.get(part, "") for element in source["elements"] for part in ("minimum", "recommended")]
+    forms = [(name, part) for name in template_folders() for part in (None, *parts_of(name))]
+    texts += [source["last"], *(text for form in forms for text in consent_sentences(*form).values())]
+    sentences = (
+        " ".join(_words(sentence)) for text in texts for sentence in re.split(r"(?<=[.!?:])\s", text)
+    )
+    return tuple(
+        sentence
+        for sentence in sentences
+        if len(sentence.split()) >= WORDS and sentence[-1] in ".!?:" and not set("[]{}") & set(sentence)
+    )
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text without separate Markdown marks."""
+    return [word for word in text.split() if any(letter.isalnum() for letter in word)]
+
+
+def _said(value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the texts in the procedure itself, with their paths."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, part in items:
+        if key in SAID and isinstance(part, str):
+            yield (*path, key), part
+        else:
+            yield from _said(part, (*path, key))
 
 
 def tokenizer_of(study: Study) -> Tokenizer | None:

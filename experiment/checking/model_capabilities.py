@@ -1,4 +1,4 @@
-"""Capabilities of each model compared with a study's requirements before a run: from a probe, a checkpoint, or its kind."""
+"""What a study requires of its models, their capabilities by probe, checkpoint or kind, and planned analyses that lack values."""
 
 from __future__ import annotations
 
@@ -10,21 +10,142 @@ from typing import Any
 
 from sqlalchemy import select
 
-from experiment.checking.model_requirements import ModelRequirement
+from analysis.plan import Measure
 from experiment.models.api.formats import parse_request_options
 from experiment.models.api.probe import NEEDS, Capabilities, Need
-from experiment.models.engine import Request
+from experiment.models.engine import ModelSettings, NotThereYet, Request, begins_another
+from experiment.models.planning import PromptingSettings, read_prompting_settings
+from experiment.models.planning.plans import require_permission
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
+from experiment.models.planning.prompting_settings import is_remote, state_positions
+from experiment.models.prompts import Prompter, read_step
 from experiment.models.servers import server_of
-from experiment.models.settings import ModelSettings, NotThereYet
+from experiment.procedure import trials_of
 from experiment.store import Store
 from experiment.store.tables import audit
+from experiment.study import Study
+from experiment.study.study import planned_analyses
+from experiment.trials import CHOSEN, TYPED, UNANSWERED
 from stimuli.errors import UserError
+
+SHORT_LABEL = 4
+"""Letters of a label that most tokenizers encode as one token; longer ones may be several."""
 
 PROBE = "probe"
 """Name in the audit log of a probe that was requested separately."""
 Probed = tuple[str, Capabilities]
 """Time and result of a probe."""
+
+INSTEAD = {
+    "rt": " (a model's latency_ms is a measure only with `wrods run --timing`)",
+    "reading_time": " (a model's surprisal of what is read is in the regions table)",
+}
+"""The measure of models that corresponds to a measure of people."""
+NEEDED: dict[str, Need] = {
+    "surprisal": "surprisal",
+    "margin": "label_logprobs",
+    "reasoning_tokens": "reasoning",
+}
+"""The capability of a model that a measure requires."""
+LACKS: dict[Need, str] = {
+    "surprisal": "it reports no surprisal of the text that it reads",
+    "label_logprobs": "it reports no probabilities of labels, so its choices have no margin",
+    "reasoning": "it does not count the tokens of its reasoning",
+}
+
+
+@dataclass(frozen=True)
+class ModelRequirement:
+    """One requirement of a study for a model, with its reason."""
+
+    need: Need
+    because: str
+
+
+def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> list[ModelRequirement]:
+    """Return a study's requirements for a model."""
+    manner = read_prompting_settings(study, settings)
+    prompter = Prompter(plan, strategy=manner.strategy, is_local=manner.is_local)
+    trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
+    labels = _scored(prompter, trials)
+    requirements: list[ModelRequirement] = []
+    is_forced = manner.context == "teacher_forced"
+    if is_forced:
+        requirements.append(ModelRequirement("likelihoods", "the log-probability of what people answered"))
+    elif any(trial["trial_type"] in CHOSEN for trial in trials):
+        requirements.append(ModelRequirement("choices", "choices among labels"))
+    if labels:
+        if not is_forced:
+            requirements.append(ModelRequirement("label_logprobs", "label_logprobs and margin of choices"))
+        long = [label for label in labels if _may_be_long(label)]
+        short = next((label for label in labels if begins_another(label, labels)), None)
+        if short is not None:
+            longer = next(label for label in labels if label != short and label.startswith(short))
+            requirements.append(
+                ModelRequirement(
+                    "long_labels",
+                    f"labels of which one begins another ({short!r}, {longer!r}): {short!r} stands for answers that do not go on "
+                    "to the longer one, and if only first tokens are reported, the choice is read from the model's text",
+                )
+            )
+        elif long:
+            requirements.append(
+                ModelRequirement("long_labels", f"labels that may be several tokens, such as {long[0]!r}")
+            )
+    if manner.reads and any(read_step(trial) for trial in trials):
+        requirements.append(ModelRequirement("surprisal", "surprisal of the words that are read"))
+    if is_forced and any(trial["trial_type"] in TYPED for trial in trials):
+        requirements.append(ModelRequirement("long_labels", "the log-probability of what people typed"))
+    if manner.presentation != "image" and (states := state_positions(study)):
+        requirements.append(ModelRequirement("states", f"hidden states ({', '.join(states)})"))
+    replicates = int(study.get("models", "replicates", default=1))
+    if replicates > 1:
+        requirements.append(ModelRequirement("sampling", f"{replicates} replicates that differ"))
+    if manner.presentation == "image":
+        requirements.append(ModelRequirement("pictures", "items as pictures"))
+    if manner.system:
+        requirements.append(ModelRequirement("system_role", "instructions in a system message"))
+    if settings.options.get("reasoning_effort") not in (None, "none"):
+        requirements.append(ModelRequirement("reasoning", "reasoning_tokens"))
+    return requirements
+
+
+def _scored(prompter: Prompter, trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the labels whose probability is needed; none if reasoning comes first or a paper requested text."""
+    labels: dict[str, None] = {}
+    for trial in trials:
+        if trial["trial_type"] in CHOSEN:
+            labels |= dict.fromkeys(prompter.turn(trial, with_words=False).labels or ())
+    return list(labels)
+
+
+def _may_be_long(label: str) -> bool:
+    return len(label.split()) > 1 or len(label) > SHORT_LABEL
+
+
+def replicates_alike(
+    study: Study, settings: ModelSettings, manner: PromptingSettings | None = None
+) -> str | None:
+    """Return a message if replicates would repeat the same answer; None if something is random, or there is only one."""
+    manner = manner or read_prompting_settings(study, settings)
+    replicates = int(study.get("models", "replicates", default=1))
+    if replicates < 2 or settings.kind not in ("hf", "openai") or manner.temperature:
+        return None
+    return (
+        f"{replicates} replicates at temperature 0 ask for the most probable answer each time: they add nothing to a single "
+        "one. Set a temperature, or replicates: 1"
+    )
+
+
+def refused_answers(study: Study, settings: ModelSettings) -> str | None:
+    """Return why participants' answers may not be sent to a model that follows them; None if they may or are not."""
+    if study.get("models", "context") != "teacher_forced" or not is_remote(settings):
+        return None
+    try:
+        require_permission(study, settings)
+    except UserError as fault:
+        return fault.message
+    return None
 
 
 @dataclass(frozen=True)
@@ -273,3 +394,73 @@ def _takes_system(folder: Path, settings: ModelSettings) -> bool:
     except Exception:  # templates refuse a role with any exception
         return False
     return "wrods-system" in str(text)
+
+
+@dataclass(frozen=True)
+class PlannedForModel:
+    """One planned analysis that names a model.
+
+    ``lack``: why the model has no values for it; None if it has, or if nothing is known yet; ``proviso``: the condition for
+    having values.
+    """
+
+    name: str
+    measure: str
+    lack: str | None
+    proviso: str | None = None
+
+
+def planned_of(
+    study: Study, settings: ModelSettings, name: str, plan: Mapping[str, Any], giving: KnownCapabilities
+) -> list[PlannedForModel]:
+    """Compare every planned analysis that names a model with its sessions and its known capabilities."""
+    trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
+    planned = []
+    for analysis in planned_analyses(study):
+        if name not in analysis.measures:
+            continue
+        measure = analysis.measures[name]
+        own_trials = [trial for trial in trials if analysis.trials in (None, trial["trial_type"])]
+        lack = _lack(study, settings, measure, own_trials, giving)
+        proviso = None if lack else _proviso(measure, own_trials, giving)
+        planned.append(PlannedForModel(analysis.name, measure.name, lack, proviso))
+    return planned
+
+
+def _lack(
+    study: Study,
+    settings: ModelSettings,
+    measure: Measure,
+    trials: Sequence[Mapping[str, Any]],
+    giving: KnownCapabilities,
+) -> str | None:
+    if measure.of == "people":
+        return f"{measure.name} is measured for people only{INSTEAD.get(measure.name, '')}"
+    need = NEEDED.get(measure.name)
+    if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
+        return "its trials have no `read` step, and only texts of such steps have a surprisal"
+    if measure.name == "margin" and not any(trial["trial_type"] in CHOSEN for trial in trials):
+        return "its trials offer no labels to choose among"
+    if need is not None and need in giving.lacks:
+        return LACKS[need]
+    if measure.scale != "points" or measure.name == "missing":
+        return None
+    if read_prompting_settings(study, settings).context == "teacher_forced":
+        return "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong"
+    if not any(
+        trial["answer"] is not None or trial["accepted"]
+        for trial in trials
+        if trial["trial_type"] not in UNANSWERED
+    ):
+        return "the correct answers are not defined"
+    return None
+
+
+def _proviso(measure: Measure, trials: Sequence[Mapping[str, Any]], giving: KnownCapabilities) -> str | None:
+    if measure.name == "latency_ms":
+        return "it has latencies only in sessions run with `wrods run --timing`"
+    if measure.name == "completion_tokens" and any(trial["trial_type"] in CHOSEN for trial in trials):
+        return "a choice that is scored by its labels generates nothing and has no tokens"
+    if measure.name in NEEDED and giving.known_from is None:
+        return f"whether it gives {measure.name} is unknown until it is probed or downloaded"
+    return None

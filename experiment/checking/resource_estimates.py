@@ -14,16 +14,15 @@ from typing import Any
 from sqlalchemy import func, select
 
 from experiment.checking.model_capabilities import checkpoint_folder
-from experiment.disk import free_bytes, gigabytes
-from experiment.models.engine import ANSWERS, UNFINISHED
+from experiment.models.engine import ANSWERS, UNFINISHED, ModelSettings
 from experiment.models.planning import read_prompting_settings
-from experiment.models.planning.session_template import SessionTemplate
-from experiment.models.settings import ModelSettings
+from experiment.models.planning.prompting_settings import SessionTemplate
 from experiment.store import Store
 from experiment.store.tables import calls, sessions
 from experiment.study import Study
 from stimuli.durations import duration_in_words
 from stimuli.errors import UserError
+from stimuli.files import free_bytes, gigabytes
 
 BYTES = 2
 ENOUGH = 50

@@ -1,25 +1,71 @@
-"""Checks of the settings of a study's models: each must name an available model, and its settings must not conflict."""
+"""Checks before a run: the settings of each model, which must name an available one and not conflict, and texts with placeholders."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from experiment.languages import OWN_FILE
 from experiment.models.api.formats import parse_request_options
 from experiment.models.api.sending import CONCURRENCY
+from experiment.models.engine import ModelSettings
 from experiment.models.engines import check_use
-from experiment.models.judges.embeddings import KINDS as EMBEDDING_KINDS
+from experiment.models.judges.similarity import KINDS as EMBEDDING_KINDS
 from experiment.models.planning import read_prompting_settings
-from experiment.models.prompts.published import PromptedTask, name_of, paper_prompts
-from experiment.models.settings import ModelSettings
+from experiment.models.prompts.prompter import PromptedTask, name_of, paper_prompts
 from experiment.study import Study, read_study
-from experiment.study.faults import Faults
 from experiment.study.semantic_checks import kind_of_material
+from experiment.study.texts import Placeholder, placeholders_in
+from experiment.study.yaml_source import Faults, KeyPath, read_yaml
 from experiment.trials import CHOSEN
 from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name
 from stimuli.papers import material_keywords, papers
+
+
+def placeholders(study: Study) -> list[str]:
+    """Return each placeholder in the texts that participants read, such as ``texts/consent.md, line 9: [FILL IN: date]``."""
+    placeholders_of = {name: text.placeholders for name, text in study.texts.items()}
+    texts_file = study.folder / OWN_FILE
+    if texts_file.is_file():
+        placeholders_of[OWN_FILE] = tuple(placeholders_in(texts_file.read_text("utf-8-sig")))
+    source = read_yaml(study.folder / "study.yaml")
+    placeholders_of["study.yaml"] = tuple(
+        Placeholder(source.line(path), placeholder.words)
+        for path, words in _texts(source.data)
+        for placeholder in placeholders_in(words)
+    )
+    return [
+        f"{name}, line {placeholder.line}: {placeholder.words}"
+        for name, every in placeholders_of.items()
+        for placeholder in every
+    ]
+
+
+def _texts(data: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the keys and texts of a YAML file, without comments."""
+    if isinstance(data, str):
+        yield path, data
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield from _texts(str(key), (*path, key))
+            yield from _texts(value, (*path, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _texts(value, (*path, index))
+
+
+def refuse_placeholders(study: Study, mend: str) -> None:
+    """Raise an error if a study's texts are incomplete."""
+    missing = placeholders(study)
+    if missing:
+        listed = "\n  ".join(missing)
+        number = "1 placeholder" if len(missing) == 1 else f"{len(missing)} placeholders"
+        raise UserError(
+            f"the texts of {study.id} have {number}; participants must get complete texts:\n  {listed}",
+            mend=mend,
+        )
 
 
 def check_papers(study: Study) -> None:

@@ -1,4 +1,7 @@
-"""The command line ``wrods COMMAND``: one file per command, loaded on use; errors that a user can fix have no traceback."""
+"""The command line ``wrods COMMAND``: files of one or a few commands, loaded on use.
+
+Errors that a user can fix have no traceback.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,18 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Maintenance": ("export", "backup", "restore", "withdraw"),
 }
 
+FILES = {
+    "analyse": "report",
+    "build": "check",
+    "import": "import_",
+    "preview": "serve",
+    "reconcile": "invite",
+    "reproduce": "report",
+    "restore": "backup",
+    "simulate": "demo",
+}
+"""Files of the commands whose file has another name."""
+
 WHOLE_SENTENCE = 200
 """Characters that suffice for the first sentence of any command's help."""
 
@@ -62,11 +77,11 @@ class Commands(click.Group):
         return [name for names in SECTIONS.values() for name in names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command's file."""
+        """Return a command from its file."""
         if cmd_name not in self.list_commands(ctx):
             return None
-        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
-        command = getattr(import_module(f".{name}", __package__), name)
+        file = import_module(f".{FILES.get(cmd_name, cmd_name)}", __package__)
+        command = getattr(file, f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name)
         assert isinstance(command, click.Command)
         return command
 

@@ -1,9 +1,10 @@
-"""``wrods check``: validates and summarizes a study without building anything."""
+"""``wrods check`` and ``wrods build``: validates and summarizes a study; builds and audits its items."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,8 +20,14 @@ from stimuli.errors import UserError
 if TYPE_CHECKING:
     from analysis.plan import Measure, Plan
     from analysis.power.expected import Expected
+    from experiment.building import Built
     from experiment.study import Study
     from stimuli.item import Item
+    from stimuli.recipes.conditions import ConditionSummary
+
+
+MOST_TOLD = 12
+IN_WORDS = ("condition", "words that took fewer", "left intact")
 
 ACCURACIES = (75.0, 95.0)
 """Percent correct for which the sensitivity of accuracy is computed: mid-scale and near ceiling."""
@@ -29,6 +36,118 @@ REASONS = {
     "points": "one answer in ten",
     "ratio": "a tenth of the time or length",
 }
+
+
+@click.command()
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+def build(study: Path) -> None:
+    """Build and audit a study's items.
+
+    Writes items.jsonl, its sidecar (seed, versions, hashes of the sources and of the audit) and the folder audit/
+    (a page, JSON, figures): covariates by condition, duplicates, changed forms that are words, leaks, and whether
+    anything other than the rule predicts the answer. The same study gives the same bytes on every machine.
+
+    Example: wrods build my-study
+    """
+    from experiment.building import build_study
+    from experiment.checking import load_study
+    from stimuli.recipes.conditions import describe_conditions
+
+    loaded = load_study(study)
+    built = build_study(loaded)
+    conditions = describe_conditions(built.items)
+    for line in built.made.remarks:
+        click.echo(line)
+    tell_skipped(built.made.skipped)
+    roles = Counter(item.role for item in built.items)
+    parts = ", ".join(f"{count} {role}" for role, count in roles.items())
+    click.echo(f"Built {len(built.items)} lines ({parts}) into {built.file}")
+    _tell_conditions(conditions)
+    _tell_audit(built)
+    click.echo(f"SHA-256 {built.sha256}")
+    named = shlex.quote(str(study))
+    click.echo(f"Next: wrods preview {named}, wrods serve {named} or wrods run {named}")
+
+
+def tell_skipped(skipped: list[str]) -> None:
+    """Print the first of the skipped records, and their number."""
+    if not skipped:
+        return
+    click.secho(f"Left out, because they could not be used: {len(skipped)}", fg="yellow")
+    for line in skipped[:MOST_TOLD]:
+        click.echo(f"  {line}")
+    if len(skipped) > MOST_TOLD:
+        click.echo(f"  and {len(skipped) - MOST_TOLD} more; items.meta.json lists them all after a build")
+
+
+def _tell_conditions(conditions: list[ConditionSummary]) -> None:
+    """Print a line for each condition: number of items, and what changed in them."""
+    several = len({condition.set_name for condition in conditions}) > 1
+    changed = any(condition.changed_words or condition.moved_sentences for condition in conditions)
+    fewer = any(condition.fewer for condition in conditions)
+    heads = [
+        "condition",
+        "items",
+        *(["changed words", "of all", "displaced", "by"] if changed else []),
+        *(["words that took fewer"] if fewer else []),
+        "left intact",
+    ]
+    rows = []
+    for condition in conditions:
+        name = ", ".join(condition.condition.values()) or "all"
+        if several and name != condition.set_name:
+            name = f"{condition.set_name}: {name}"
+        numbers = [
+            f"{condition.changed_words:.1f}",
+            f"{condition.share_changed:.0%}",
+            _displaced(condition),
+            f"{condition.displacement:.2f}" if f"{condition.displaced:.1f}" != "0.0" else "–",
+        ]
+        left = ", ".join(f"{n} {reason}" for reason, n in condition.left_intact.items())
+        short = ", ".join(
+            f"{words} took {number} of {condition.asked}" for number, words in condition.fewer.items()
+        )
+        rows.append(
+            [name, str(condition.items), *(numbers if changed else []), *([short] if fewer else []), left]
+        )
+    if not any(row[-1] for row in rows):
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    widths = [max(len(row[place]) for row in [heads, *rows]) for place in range(len(heads))]
+    for row in [heads, *rows]:
+        cells = [
+            cell.ljust(width) if heads[place] in IN_WORDS else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        click.echo("  " + "  ".join(cells).rstrip())
+    if changed:
+        click.echo(
+            "  (means: changed words an item; letters displaced a changed word; places that a displaced letter moved by"
+            + (
+                "; where words or sentences move, those displaced of a clause, sentence or text)"
+                if any(condition.unit != "letter" for condition in conditions)
+                else ")"
+            )
+        )
+
+
+def _displaced(summary: ConditionSummary) -> str:
+    """Return how many letters moved, with the unit for words and sentences."""
+    number = f"{summary.displaced:.1f}"
+    units = "/".join(f"{unit}s" for unit in summary.unit.split(", "))
+    return number if summary.unit == "letter" else f"{number} {units}"
+
+
+def _tell_audit(built: Built) -> None:
+    problems, remarks = built.audit.problems(), built.audit.remarks()
+    if not problems and not remarks:
+        click.secho(f"Audit: nothing found. {built.audit_page}", fg="green")
+        return
+    click.secho(
+        f"Audit: {len(problems)} to fix, {len(remarks)} to review; see {built.audit_page}",
+        fg="red" if built.audit.grave else "yellow",
+    )
+    for line in [*problems, *remarks][:MOST_TOLD]:
+        click.echo(f"  {line}")
 
 
 @dataclass(frozen=True)
@@ -239,14 +358,13 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     """
     from experiment.building import check_language, check_tables, make_items
     from experiment.checking import load_study
-    from experiment.checking.placeholders import placeholders
-    from experiment.cli.build import tell_skipped
+    from experiment.checking.settings import placeholders
     from experiment.cli.registering import check_factor_names, check_own_formulas
     from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
-    from experiment.study.faults import Faults, factor_settings
     from experiment.study.screens import check_consent_first
+    from experiment.study.yaml_source import Faults, factor_settings
     from experiment.summaries.plain_english import tell
 
     faults = Faults()
@@ -339,7 +457,7 @@ def _changed_since_build(study: Study) -> list[str]:
 def _explain_plan(study: Study) -> None:
     """Print each planned analysis in words, with every default."""
     from analysis.plan import plans_in_words
-    from experiment.study.plans import study_plan
+    from experiment.study.study import study_plan
 
     for first, *more in plans_in_words(study_plan(study)):
         click.echo(f"\n--- planned analysis {first} ---")
@@ -441,13 +559,13 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
     }
     if not probed or not _has_options(study):
         return []
-    from experiment.disk import gigabytes
     from experiment.papers.inside.chapters.probing.probing_fit import (
         probing_bytes,
         probing_seconds,
         settings_of,
     )
     from stimuli.durations import duration_in_words
+    from stimuli.files import gigabytes
 
     settings = settings_of(study.get("analysis", "probing"))
     if settings is None:

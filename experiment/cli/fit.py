@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from experiment.cli.progress import WorkProgress
-from experiment.cli.terminal import print_json
+from experiment.cli.terminal import WorkProgress, print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, a
     study was never frozen, and names the first changed row of a session.
     """
     from experiment.checking import load_study
-    from experiment.checking.placeholders import refuse_placeholders
+    from experiment.checking.settings import refuse_placeholders
     from experiment.cli.registering import check_factor_names, check_own_formulas
     from experiment.integrity.build_provenance import require_current_items
     from experiment.integrity.freezing import DOCUMENT, FILE

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from experiment.templates.parts import (
+from experiment.templates import (
     ABOUT_FILE,
     consent_form,
     data_path,
@@ -20,7 +20,7 @@ from experiment.templates.parts import (
     template_folders,
     templates,
 )
-from experiment.templates.parts import FILE as CONSENT
+from experiment.templates import FILE as CONSENT
 from stimuli.errors import UserError, unknown_name
 
 _EXAMPLE = """\b

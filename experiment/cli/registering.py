@@ -90,7 +90,7 @@ def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> N
 def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> None:
     """Report models that no planned analysis of a frozen study names: their results are exploratory."""
     from experiment.integrity.freezing import read_freeze
-    from experiment.study.plans import planned_analyses
+    from experiment.study.study import planned_analyses
 
     planned = planned_analyses(study)
     if not planned or read_freeze(study.folder) is None:
@@ -124,7 +124,7 @@ def check_factor_names(study: Study) -> None:
 
 def check_own_formulas(study: Study) -> None:
     """Check each formula and fallback of the planned analyses."""
-    from experiment.study.plans import PLANNED, planned_analyses
+    from experiment.study.study import PLANNED, planned_analyses
 
     given = [
         (analysis, key, text)

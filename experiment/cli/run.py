@@ -401,7 +401,7 @@ def _leave_probes() -> None:
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the settings of the models to run, by name; server options apply only to models of servers."""
     from experiment.models.engines import check_use, known_kinds
-    from experiment.study.trained import as_trained
+    from experiment.study.study import as_trained
 
     if not names and not study.models:
         raise UserError(
@@ -432,8 +432,8 @@ def _run_all(
     study: Study, models: Mapping[str, dict[str, Any]], limits: CommandLimits, given: SimpleNamespace
 ) -> tuple[list[RunOutcome], dict[str, UserError]]:
     """Run models together; if one cannot start (a wrong key, another run of it), the others still run."""
-    from experiment.cli.progress import RunTable
     from experiment.cli.study_store import store_place
+    from experiment.cli.terminal import RunTable
     from experiment.models.engines import open_engine
     from experiment.models.runs import CommandRun, RunOptions, version_of
     from experiment.store import open_store

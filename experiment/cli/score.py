@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.progress import WorkProgress
-from experiment.cli.terminal import print_json
+from experiment.cli.terminal import WorkProgress, print_json
 from stimuli.papers import papers
 
 if TYPE_CHECKING:
@@ -123,9 +122,9 @@ def _similarity(study: Path, options: SimpleNamespace) -> None:
     """Compare texts by their embeddings and print the result; shown texts even before any answers exist."""
     from experiment.checking import load_study
     from experiment.cli.study_store import note_action, store_of
-    from experiment.models.judges.embeddings import Embedder
     from experiment.models.judges.similarity import (
         CACHE,
+        Embedder,
         compare_texts,
         embedding_settings,
         store_nearness,
@@ -175,7 +174,7 @@ def _similarity(study: Path, options: SimpleNamespace) -> None:
 def _execute(study: Path, options: SimpleNamespace) -> None:
     """Run programs against their tests and print the result."""
     from experiment.cli.study_store import note_action, opened_study
-    from experiment.scoring.execution import execute_programs
+    from experiment.scoring.sandbox import execute_programs
 
     with opened_study(study) as opened:
         outcome = execute_programs(opened.study, opened.store, reader=options.reader, dry_run=options.dry_run)
@@ -194,11 +193,11 @@ def _judge(
     study: Study, store: Store, judge: str, reader: str | None, *, dry_run: bool
 ) -> tuple[Rescored, int]:
     from experiment.models.api.prices import price_of
+    from experiment.models.engine import ModelSettings
     from experiment.models.engines import open_engine
     from experiment.models.journal import calls_of
-    from experiment.models.judges.judging import first_judged, judge_again
+    from experiment.models.judges.judging import OpenedJudge, first_judged, judge_again
     from experiment.models.runs import budget_of
-    from experiment.models.settings import ModelSettings
     from experiment.scoring.rescoring import require_judge
 
     settings = ModelSettings.of(require_judge(study, judge), study.folder)
@@ -215,7 +214,7 @@ def _judge(
         closing(open_engine(settings)) as engine,
         calls_of(study, store, price, run_id=run_id, reader=name, budget=budget_of(study), say=warn) as calls,
     ):
-        return judge_again(study, store, engine, judge, settings, reader=reader, calls=calls, run_id=run_id)
+        return judge_again(study, store, OpenedJudge(engine, calls, run_id), judge, settings, reader=reader)
 
 
 def _tell(outcome: Rescored, sent: int | None, *, dry_run: bool) -> None:

@@ -17,7 +17,7 @@ from typing import IO, Any
 import click
 from click.core import ParameterSource
 
-from stimuli.corpora.rows import json_object
+from stimuli.corpora.corpus import json_object
 from stimuli.errors import UserError, did_you_mean
 from stimuli.scramble.alignment import count_asked, count_made
 from stimuli.scramble.changes import Change

@@ -1,4 +1,4 @@
-"""``wrods serve``: serves studies to participants, and the dashboard."""
+"""``wrods serve`` and ``wrods preview``: studies and the dashboard for participants, or each screen next to the prompt for a model."""
 
 from __future__ import annotations
 
@@ -22,9 +22,43 @@ if TYPE_CHECKING:
     from experiment.people.lab.serving import LabServer
     from experiment.people.service import StudyService
 
+
 SECOND_LOOK_S = 60
 SWITCH_S = 0.0001
 """How long a thread may compute while others wait, if a store is on PostgreSQL."""
+
+
+@click.command()
+@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.option(
+    "--model", metavar="NAME", help="Show the tokens of this local model: its name in the study, or hf:PATH."
+)
+@click.option(
+    "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at."
+)
+def preview(study: Path, model: str | None, port: int) -> None:
+    """Show every screen of a study next to the exact prompt that a model gets.
+
+    The items are made in memory from study.yaml as it is now; the page follows when you save. Nothing is stored.
+
+    Example: wrods preview my-study --model hf:Qwen/Qwen3-0.6B
+    """
+    from experiment.checking import load_study
+    from experiment.cli.terminal import has_screen
+    from experiment.people.connections import listen
+    from experiment.people.preview import create_preview_app
+    from experiment.people.server import StudyServer
+
+    loaded = load_study(study)
+    app = create_preview_app(loaded, model)
+    server = StudyServer(app, listen("127.0.0.1", port))
+    address = f"http://127.0.0.1:{server.port}/"
+    click.echo(click.style("Preview", bold=True) + f" of {loaded.title}: {address}")
+    click.echo("Nothing is stored; the page follows when you save. Ctrl-C ends it.")
+    sys.stdout.flush()
+    if has_screen():
+        webbrowser.open(address)
+    server.run()
 
 
 @click.command()
@@ -79,15 +113,16 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
     Example: wrods serve my-study --port 8000
     """
     from experiment.checking import load_study
-    from experiment.checking.placeholders import refuse_placeholders
+    from experiment.checking.settings import refuse_placeholders
     from experiment.configuration import config_file, read_config, store_address
     from experiment.integrity.maintenance import Maintenance, kept
     from experiment.people.app import create_app
+    from experiment.people.connections import listen
     from experiment.people.lab.serving import open_lab
     from experiment.people.lab.settings import Lab, read_pin, set_lab
     from experiment.people.recruitment.codes import link_for_platform, missing_lines
     from experiment.people.server import StudyServer
-    from experiment.people.server_health import HealthWatch
+    from experiment.people.server_state import HealthWatch
     from experiment.people.service import read_settings, service_for
     from experiment.people.serving_lock import serving
     from experiment.store import DamagedStore, open_store
@@ -149,16 +184,15 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
                 app,
                 host=chosen.host,
                 port=chosen.port,
-                kiosk=chosen.kiosk,
                 pin=pin,
-                folder=config_file().parent / "lab",
+                certificates=None if chosen.kiosk else config_file().parent / "lab",
                 tell=click.echo,
             )
             server = at_stations.server
         else:
             set_lab(app, Lab(pin=pin))
             server = StudyServer(
-                app, chosen.host or "127.0.0.1", chosen.port, behind_proxy=chosen.public is not None
+                app, listen(chosen.host or "127.0.0.1", chosen.port), behind_proxy=chosen.public is not None
             )
         here = "localhost" if at_stations else chosen.host or "127.0.0.1"
         base = chosen.public.rstrip("/") if chosen.public else f"http://{here}:{server.port}"
@@ -224,7 +258,7 @@ def _tell(base: str, studies: Iterable[str], *, pilot: bool) -> None:
 
 
 def _tell_outside(public: str) -> None:
-    from experiment.people.server_health import public_address_problems
+    from experiment.people.server_state import public_address_problems
 
     # a proxy that starts after this server, or still waits for its certificate, is checked again later
     for wait_s in (0, SECOND_LOOK_S):

@@ -46,12 +46,11 @@ def status(study: Path, as_json: bool) -> None:
 
 def status_of(study: Study, store: Store) -> dict[str, Any]:
     """Return a study's sessions by reader and state, its models' runs, and its costs, as JSON."""
-    from experiment.cli.status_counts import readers_of
     from experiment.models.api.batch import known_batches
     from experiment.models.journal import killed_commands, runs_not_in_journal, spending
     from experiment.models.runs import budget_of, runs_of
-    from experiment.models.runs.context_overflow import ended_of
-    from experiment.models.runs.status import dead_runs
+    from experiment.models.runs.remaining_work import ended_of
+    from experiment.models.runs.status import dead_runs, readers_of
     from experiment.store.erasure import DECLINED, UNDECIDED, number_of
 
     with store.read() as connection:
@@ -105,7 +104,7 @@ def _states(reader: Mapping[str, Any]) -> str:
 
 
 def _print(summary: Mapping[str, Any]) -> None:
-    from experiment.cli.progress import line
+    from experiment.cli.terminal import line
     from experiment.models.costs import format_usd
     from experiment.models.journal import describe_missing
     from experiment.models.runs import RunStatus

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.progress import WorkProgress, compact
-from experiment.cli.terminal import confirm, print_error, print_json
+from experiment.cli.terminal import WorkProgress, compact, confirm, print_error, print_json
 from stimuli.durations import short_duration
 from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from experiment.papers.inside.tuning import Training
-    from experiment.papers.inside.tuning.record import Outcome
+    from experiment.papers.inside.tuning.records import Outcome
     from experiment.papers.inside.tuning.training import Progress as Step
     from experiment.study import Study
 
@@ -119,8 +118,8 @@ def _chosen(all_: dict[str, Training], study: Study, names: tuple[str, ...]) -> 
 
 def _here(study: Study, training: Training, stop: Any, clock: Any) -> Outcome:
     """Train on this machine, with a progress bar."""
-    from experiment.papers.inside.tuning.local import train_here
-    from experiment.papers.inside.tuning.record import held
+    from experiment.papers.inside.tuning.records import held
+    from experiment.papers.inside.tuning.training import train_here
 
     with held(training), WorkProgress("steps") as shown:
 
@@ -138,7 +137,7 @@ def _draw_curve(training: Training) -> None:
     import pandas as pd
 
     from experiment.papers.inside.chapters.layers.layer_figures import loss_figure
-    from experiment.study.trained import CURVE
+    from experiment.study.study import CURVE
 
     curve = pd.read_csv(training.folder / CURVE)
     loss_figure("loss", f"Loss of training {training.name}", [(training.name, curve)]).save(training.folder)
@@ -149,7 +148,7 @@ def _at_provider(study: Study, training: Training, stop: Any, clock: Any, given:
     from experiment.cli.study_store import own_store
     from experiment.models.costs import format_usd
     from experiment.papers.inside.tuning import api
-    from experiment.papers.inside.tuning.record import Outcome, held
+    from experiment.papers.inside.tuning.records import Outcome, held
 
     def say(line: str) -> None:
         click.echo(line, err=True)

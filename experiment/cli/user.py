@@ -36,7 +36,7 @@ def _password(name: str) -> str:
 @click.option("--role", type=ROLE, required=True, help="Role of the account.")
 def add(name: str, role: str) -> None:
     """Add an account (prompts for its password, or reads it from standard input)."""
-    from experiment.people.dashboard.accounts import add_account
+    from experiment.people.dashboard.sign_ins import add_account
 
     add_account(name, role, _password(name))
     click.echo(f"{name} can sign in as {role}.")
@@ -47,7 +47,7 @@ def add(name: str, role: str) -> None:
 def list_accounts(as_json: bool) -> None:
     """List the accounts, their roles and second factors."""
     from experiment.configuration import read_config
-    from experiment.people.dashboard.accounts import OWNER, owners_second_factor, read_accounts
+    from experiment.people.dashboard.sign_ins import OWNER, owners_second_factor, read_accounts
 
     config = read_config()
     rows = [(OWNER, "owner", owners_second_factor(config))]
@@ -67,7 +67,7 @@ def list_accounts(as_json: bool) -> None:
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove an account and end its sign-ins everywhere."""
-    from experiment.people.dashboard.accounts import remove_account
+    from experiment.people.dashboard.sign_ins import remove_account
 
     remove_account(name)
     click.echo(f"{name} can no longer sign in.")
@@ -77,7 +77,7 @@ def remove(name: str) -> None:
 @click.argument("name")
 def password(name: str) -> None:
     """Change an account's password and end its sign-ins everywhere."""
-    from experiment.people.dashboard.accounts import change_password
+    from experiment.people.dashboard.sign_ins import change_password
 
     change_password(name, _password(name))
     click.echo(f"{name} has a new password and has been signed out everywhere.")
@@ -101,7 +101,7 @@ def totp(name: str, is_removed: bool) -> None:
     Example: wrods user totp mara
     """
     from experiment.configuration import read_config
-    from experiment.people.dashboard.accounts import (
+    from experiment.people.dashboard.sign_ins import (
         OWNER,
         SecondFactor,
         app_address,

@@ -14,7 +14,7 @@ from experiment import simulated
 from experiment.exporting.dictionary import TRUTH_FILE
 from experiment.people.app import Links, LocalServer
 from experiment.simulated import read_truth
-from experiment.store import Store, queries
+from experiment.store import Store, records
 from experiment.study import Study
 
 __all__ = ["Links", "LocalServer", "fill", "finished_pilots", "make_study"]
@@ -34,11 +34,12 @@ def make_study(folder: Path) -> None:
 def fill(study: Study, links: Links, *, readers: int, pause: float, told: Callable[[int], None]) -> int:
     """Send the demonstration's readers through the participant interface; return the number of trials acknowledged."""
     truth = read_truth(study.folder / TRUTH_FILE)
-    return simulated.fill(study, truth, links.api, links.simulated, readers=readers, pause=pause, told=told)
+    entrance = simulated.StudyEntrance(links.api, links.simulated)
+    return simulated.fill(study, truth, entrance, range(1, readers + 1), pause=pause, told=told)
 
 
 def finished_pilots(study: Study, store: Store) -> int:
     """Return the number of visitors who completed the study."""
     with store.read() as connection:
-        sessions = queries.sessions_overview(connection, study.id)
+        sessions = records.sessions_overview(connection, study.id)
     return sum(1 for s in sessions if s["is_pilot"] and s["state"] == "finished")

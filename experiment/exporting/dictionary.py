@@ -21,14 +21,20 @@ from experiment.columns import Column
 from experiment.integrity.freezing import changes_since, read_freeze, registration_of
 from experiment.languages import pack_for
 from experiment.procedure.questions import vocabulary
-from experiment.rating.rating_store import told_of_rating
+from experiment.rating import told_of_rating
 from experiment.simulated import read_truth
-from experiment.store import queries
+from experiment.store import records
 from experiment.store.erasure import DECLINED, number_of
 from experiment.store.tables import calls, events, sessions
 from experiment.study import Study
-from experiment.study.plans import planned_analyses
-from experiment.study.trained import KIND, as_trained, given_trainings, read_record, training_folder
+from experiment.study.study import (
+    KIND,
+    as_trained,
+    given_trainings,
+    planned_analyses,
+    read_record,
+    training_folder,
+)
 from experiment.summaries.plain_english import tell
 from experiment.trials import CHOSEN
 from experiment.version import installed_version
@@ -84,7 +90,7 @@ def participant_rows(
     """Yield the sessions of participants and simulated readers, in the order of their start."""
     excluded = {
         flag["session_id"]: flag["reason"]
-        for flag in queries.all_flags(connection, study)
+        for flag in records.all_flags(connection, study)
         if flag["kind"] == "excluded" and flag["trial_index"] is None
     }
     clients = {
@@ -95,7 +101,7 @@ def participant_rows(
             )
         )
     }
-    for row in reversed(queries.sessions_overview(connection, study)):
+    for row in reversed(records.sessions_overview(connection, study)):
         if row["reader_kind"] not in KINDS:
             continue
         key = row["session_id"]
@@ -185,7 +191,7 @@ def dictionary_of(
     trained = {reader["settings"].get("trained") for reader in readers.values() if "settings" in reader} - {
         None
     }
-    versions = queries.all_versions(connection, study.id)
+    versions = records.all_versions(connection, study.id)
     collected = str(versions[-1]["design_hash"]) if versions else None
     factors = {
         name: {"levels": list(levels), "reference": next(iter(levels)), "coding": "treatment"}
@@ -243,8 +249,8 @@ def _readers(
     study: Study, connection: Connection, sessions: Sequence[Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """Return each reader group's kind, settings, and totals of its calls."""
-    resolved = queries.resolved_models(connection, study.id)
-    counted = queries.counted_parameters(connection, study.id)
+    resolved = records.resolved_models(connection, study.id)
+    counted = records.counted_parameters(connection, study.id)
     readers: dict[str, dict[str, Any]] = {}
     for session in sessions:
         kind = session["reader_kind"]
@@ -325,12 +331,12 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
     """Return how and when participants were recruited, and totals of their answers about themselves."""
     excluded = {
         flag["session_id"]
-        for flag in queries.all_flags(connection, study.id)
+        for flag in records.all_flags(connection, study.id)
         if flag["kind"] == "excluded" and flag["trial_index"] is None
     }
     session_rows = [
         row
-        for row in queries.sessions_overview(connection, study.id)
+        for row in records.sessions_overview(connection, study.id)
         if row["reader_kind"] == "human" and not row["is_pilot"]
     ]
     counted = [

@@ -1,46 +1,136 @@
-"""The tables of an export: trials, regions, participants, events, calls, items, with rows streamed from the store.
+"""The tables of an export, with rows streamed from the store, and how a table is written into a CSV or Parquet file.
 
 Rows of the trials table are flat: a stored trial with its session's columns and flags, and models' failed trials. The store has
 a trial only after an answer; if all of its calls failed, it has the calls alone. Tables show such a trial as a row with
 ``response_status`` ``error`` or ``timeout``, so that no requested trial is missing. After a later run answers it, the answer
 replaces that row.
+
+Cells of a CSV file are protected from being read as formulas by a spreadsheet. Text that begins with ``=``, ``+``, ``-``, ``@``
+or ``|`` (also full-width), with ``%=``, a tab or a line end gets a leading apostrophe, even after blanks, zero-width characters
+or apostrophes; reading the file removes one. Numbers and Booleans are written unchanged.
 """
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from heapq import merge
 from importlib import resources
-from itertools import groupby
+from itertools import groupby, islice
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from sqlalchemy import Connection, Select, and_, select
 
 from analysis.plan import read_times
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.dictionary import participant_rows, read_answers
-from experiment.exporting.files import cell
 from experiment.models.engine import UNFINISHED
 from experiment.procedure import trials_of
-from experiment.rating.rating_store import rater_numbers
+from experiment.rating import rater_numbers
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
-from experiment.store import queries, records
+from experiment.store import records
 from experiment.store.erasure import undecided
-from experiment.store.queries import Marked, exclusions
+from experiment.store.records import Marked, exclusions
 from experiment.store.tables import TRIAL_KEY, calls, ratings, sessions, trials
 from experiment.study import Study
 from experiment.trials import TYPES, UNANSWERED, trial_type
 from stimuli.item import Item
 from stimuli.papers import papers
 
+_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u2064\u2066-\u206f\ufeff]"
+"""Blanks and zero-width characters, which some spreadsheets remove before they read a cell."""
+_BEGINNING = rf"(?:[\t\r\n\x0b\x0c\x85\u2028\u2029\ufeff]|{_UNSEEN}*(?:[=+\-@|＝＋－＠｜−]|[%％][=＝]))"
+_FORMULA = re.compile(f"'*{_BEGINNING}")
+_GUARDED = re.compile(f"'+{_BEGINNING}")
+
 REQUEST = "request"
 _OF_SESSION = ("study", "reader_kind", "reader")
 _JSON = ("label_logprobs", "label_bounds", REQUEST)
+
+
+def cell(value: object, *, is_text: bool) -> object:
+    """Return the content of a cell: empty for null, TRUE and FALSE for Booleans."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        # nearly every text begins with a letter or a digit, and needs no search
+        is_formula = is_text and not value[:1].isalnum() and _FORMULA.match(value)
+        return f"'{value}" if is_formula else value
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return value
+
+
+def text_of(given: str) -> str:
+    """Return the text that :func:`cell` was given for a cell."""
+    return given[1:] if _GUARDED.match(given) else given
+
+
+def line(values: Iterable[object]) -> str:
+    """Return one line of a CSV file with its end."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(list(values))
+    return text.getvalue()
+
+
+BATCH = 5000
+ARROW = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
+
+
+def write_csv(file: Path, columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write a CSV file in UTF-8 with a header row, and return the number of rows below it."""
+    number = 0
+    kinds = [(name, column.type == "string") for name, column in columns.items()]
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.writer(opened, lineterminator="\r\n")
+        writer.writerow([cell(name, is_text=True) for name in columns])
+        for row in rows:
+            writer.writerow([cell(row.get(name), is_text=is_text) for name, is_text in kinds])
+            number += 1
+    return number
+
+
+def read_csv(file: Path, columns: Mapping[str, Column]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of an exported CSV file: texts without apostrophes, numbers, Booleans; empty cells are null."""
+    with file.open("r", encoding="utf-8", newline="") as opened:
+        for row in csv.DictReader(opened):
+            yield {text_of(name): _value(given, columns[text_of(name)].type) for name, given in row.items()}
+
+
+def write_parquet(file: Path, columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]]) -> int:
+    """Write a Parquet file in batches, and return the number of its rows."""
+    number = 0
+    schema = pa.schema([(name, ARROW[column.type]) for name, column in columns.items()])
+    with pq.ParquetWriter(file, schema) as writer:
+        source = iter(rows)
+        while batch := list(islice(source, BATCH)):
+            arrays = [
+                pa.array([row.get(name) for row in batch], field.type)
+                for name, field in zip(columns, schema, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            number += len(batch)
+    return number
+
+
+def _value(given: str, kind: str) -> Any:
+    if given == "":
+        return None
+    if kind == "boolean":
+        return given == "TRUE"
+    if kind == "string":
+        return text_of(given)
+    return int(given) if kind == "integer" else float(given)
 
 
 def call_columns(columns: Mapping[str, Column], *, prompts: bool) -> dict[str, Column]:
@@ -109,7 +199,7 @@ def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]
     """Yield a study's regions with ``excluded_reason``, including excluded ones."""
     limits = study.get("analysis", "exclude", "regions", "rt")
     bounds = None if limits is None else read_times(limits)
-    for row in queries.all_regions(connection, study.id):
+    for row in records.all_regions(connection, study.id):
         is_out = bounds is not None and row["rt"] is not None and not bounds[0] <= row["rt"] <= bounds[1]
         yield {**row, "excluded_reason": f"rt {limits}" if is_out else None}
 
@@ -126,16 +216,16 @@ def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     They include models' trials that ended in an error (:func:`failed_trials`). Rows stream from the store; only sessions and
     exclusions are in memory. Rows have more than these columns: select by name.
     """
-    sessions = {row["session_id"]: row for row in queries.sessions_overview(connection, study)}
+    sessions = {row["session_id"]: row for row in records.sessions_overview(connection, study)}
     excluded = exclusions(connection, study)
-    for session_id, is_timed, presentation in queries.model_sessions(connection, study):
+    for session_id, is_timed, presentation in records.model_sessions(connection, study):
         sessions[session_id] |= {"timed": is_timed, "presentation": presentation}
 
     def place(trial: Mapping[str, Any]) -> tuple[str, str, int, int]:
         key = trial["session_id"]
         return str(sessions[key]["created_at"]), key, trial["trial_index"], trial["attempt"]
 
-    stored, failed = queries.trials_with_scores(connection, study), failed_trials(connection, study)
+    stored, failed = records.trials_with_scores(connection, study), failed_trials(connection, study)
     for trial in merge(stored, failed, key=place):
         yield _flat(trial, sessions[trial["session_id"]], excluded)
 
@@ -232,10 +322,10 @@ class ExportChoice:
     kinds: frozenset[str] | None = None
     prompts: bool = False
 
-    def of(self, connection: Connection, study: str) -> list[queries.Row]:
+    def of(self, connection: Connection, study: str) -> list[records.Row]:
         """Return the sessions to export, without those of people who have not consented, or not yet."""
         unagreed = set(undecided(connection, study))
-        every = queries.sessions_overview(connection, study)
+        every = records.sessions_overview(connection, study)
         return [row for row in every if row["session_id"] not in unagreed and self._takes(row)]
 
     def _takes(self, session: Mapping[str, Any]) -> bool:
@@ -245,7 +335,7 @@ class ExportChoice:
 
 
 BETWEEN = ", one for a whole session"
-"""Note about a between-session factor in the codebook, where :mod:`analysis.table_io` looks for levels."""
+"""Note about a between-session factor in the codebook, where :mod:`analysis.tables` looks for levels."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +359,7 @@ def own_columns(table: str) -> dict[str, Column]:
 
 def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> list[ExportTable]:
     """Return the tables of a study; rows are read when they are used, while the connection is open."""
-    sessions = queries.sessions_overview(connection, study.id)
+    sessions = records.sessions_overview(connection, study.id)
     chosen = {row["session_id"] for row in choice.of(connection, study.id)}
     answers = read_answers(study, connection)
     factors = {}
@@ -350,7 +440,7 @@ def _rating_rows(
 
 def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
     places: dict[str, int] = {}
-    for event in queries.all_events(connection, study):
+    for event in records.all_events(connection, study):
         place = places.get(event["session_id"], 0)
         places[event["session_id"]] = place + 1
         yield {**event, "event_index": place}

@@ -1,4 +1,4 @@
-"""Provenance of a study's items, stored with them, so that no session shows items built from a different design.
+"""Versions of a study's design and provenance of its items, so that no session shows items built from a different design.
 
 The record has the settings that affect items and the digest of every source file. Texts outside items (questions, time limits,
 screens) are not included, because changing them requires no rebuild.
@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, select
+from sqlalchemy import Connection, exists, func, select, update
 
 from experiment.store import Store
-from experiment.store.tables import sessions, trials
-from experiment.store.versions import DesignChanged, differences, ensure_version
+from experiment.store.database import lock_for_change
+from experiment.store.session_activity import stamp
+from experiment.store.tables import sessions, trials, versions
 from experiment.study import Study
 from experiment.study.study import ITEMS
 from stimuli.errors import UserError
 from stimuli.files import file_sha256
 from stimuli.item import Item, read_meta
+
+SHOWN_DIFFERENCES = 12
 
 BUILT_FROM = "built_from"
 """Key of the record in ``items.meta.json``."""
@@ -30,6 +35,100 @@ IMPORTED = "imported"
 SHOWN = 12
 STEP_PARTS = ("show", "read_as")
 """Settings of a trial's step that affect items, in addition to its kind and the labels of its keys."""
+
+
+class DesignChanged(UserError):
+    """The design differs from the one under which data were collected."""
+
+    def __init__(self, study: str, version: int, held: int, lines: Sequence[str]) -> None:
+        self.study, self.version, self.held, self.lines = study, version, held, tuple(lines)
+        more = [f"… and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
+        super().__init__(
+            f"the design of {study} changed after {held} session{'s' if held != 1 else ''}: "
+            + "; ".join((*lines[:SHOWN_DIFFERENCES], *more)),
+            mend="Take the change back, or start a new version of the study with --new-version.",
+        )
+
+
+def _leaves(value: object, path: str = "") -> dict[str, str]:
+    """Return a JSON value as one text per leaf, with dotted paths."""
+    if isinstance(value, dict) and value:
+        return {
+            k: v
+            for name, part in value.items()
+            for k, v in _leaves(part, f"{path}.{name}" if path else name).items()
+        }
+    if isinstance(value, list) and value:
+        return {
+            k: v for place, part in enumerate(value) for k, v in _leaves(part, f"{path}[{place}]").items()
+        }
+    return {path: json.dumps(value, ensure_ascii=False)}
+
+
+def differences(before: str, after: str) -> list[str]:
+    """Return lines such as ``design.lists: 4 → 2`` on the differences between two designs (JSON texts)."""
+    old, new = _leaves(json.loads(before)), _leaves(json.loads(after))
+    lines = []
+    for path in dict.fromkeys((*old, *new)):
+        if path not in new:
+            lines.append(f"{path}: {old[path]} is gone")
+        elif path not in old:
+            lines.append(f"{path}: {new[path]} is new")
+        elif old[path] != new[path]:
+            lines.append(f"{path}: {old[path]} → {new[path]}")
+    return lines
+
+
+def ensure_version(
+    connection: Connection, study: str, design_hash: str, design: str, *, new_version: bool = False
+) -> int:
+    """Return the version number of a design, recording the design the first time it is used.
+
+    A changed design replaces the last version only while no session was held under it; after pilots and simulated readers alone
+    it becomes the next version, so that a version's sessions all have one design.
+    """
+    lock_for_change(connection)
+    known = connection.execute(
+        select(versions).where(versions.c.study == study).order_by(versions.c.version.desc())
+    ).all()
+    for row in known:
+        if row.design_hash == design_hash:
+            return int(row.version)
+    moment = stamp(datetime.now(UTC))
+    values = {"design_hash": design_hash, "design": design, "created_at": moment}
+    latest = known[0] if known else None
+    if latest is not None:
+        held = _sessions_held(connection, study, int(latest.version))
+        if held.binding and not new_version:
+            raise DesignChanged(study, int(latest.version), held.binding, differences(latest.design, design))
+        if not held.all and not new_version:
+            connection.execute(
+                update(versions)
+                .where(versions.c.study == study, versions.c.version == latest.version)
+                .values(**values)
+            )
+            return int(latest.version)
+    number = 1 if latest is None else int(latest.version) + 1
+    connection.execute(versions.insert().values(study=study, version=number, **values))
+    return number
+
+
+@dataclass(frozen=True)
+class _Held:
+    """Number of sessions of a version, and of those that bind its design."""
+
+    all: int
+    binding: int
+
+
+def _sessions_held(connection: Connection, study: str, version: int) -> _Held:
+    rows = connection.execute(
+        select(sessions.c.reader_kind, sessions.c.is_pilot, func.count())
+        .where(sessions.c.study == study, sessions.c.version == version)
+        .group_by(sessions.c.reader_kind, sessions.c.is_pilot)
+    ).all()
+    binding = sum(int(n) for kind, is_pilot, n in rows if kind != "simulated" and not is_pilot)
+    return _Held(sum(int(n) for *_, n in rows), binding)
 
 
 def origin_of(study: Study, files: Iterable[Path]) -> dict[str, Any]:
@@ -183,7 +282,7 @@ ITEMS_LINE = "items: "
 
 
 def note_design(connection: Connection, study: Study, *, new_version: bool = False) -> int:
-    """Record a study's design and return its version (:func:`experiment.store.versions.ensure_version`)."""
+    """Record a study's design and return its version (:func:`ensure_version`)."""
     design = json.dumps(study.design, ensure_ascii=False, sort_keys=True)
     try:
         return ensure_version(connection, study.id, study.design_hash, design, new_version=new_version)

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, select
 
+from experiment.integrity.build_provenance import differences
 from experiment.store import Store, records
 from experiment.store.chain import Broken, chained_sessions, verify, withdrawn_sessions
 from experiment.store.tables import audit, chain, sessions
-from experiment.store.versions import differences
 from experiment.study import Study
 from experiment.version import installed_version
 from stimuli.errors import UserError

@@ -51,8 +51,7 @@ from experiment.store.erasure import (
     what_is_due,
     withdrawn,
 )
-from experiment.store.queries import SESSION_COLUMNS
-from experiment.store.records import PARTICIPANTS
+from experiment.store.records import PARTICIPANTS, SESSION_COLUMNS
 from experiment.store.restoring import RESTORE, discard_abandoned
 from experiment.store.tables import audit, calls, invitations, people, sessions, trials
 from stimuli.audit.findings import counted

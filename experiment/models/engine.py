@@ -1,4 +1,4 @@
-"""Requests, replies and the engine protocol: the interface between the planner of a run and whatever answers it.
+"""Requests, replies, models' settings and the engine protocol: the interface between the planner of a run and whatever answers it.
 
 A request is one trial prepared for a model; a reply is the answer with every count that the store records. Engines know nothing
 of studies or stores, so a new one (another server, a GPU cluster) is one class with three methods.
@@ -6,15 +6,22 @@ of studies or stores, so a new one (another server, a GPU cluster) is one class 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Protocol, get_args, runtime_checkable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args, runtime_checkable
 
 from experiment.models.pictures import MARK, Picture
+from stimuli.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+
+LEAST_LEFT = 1e-9
+"""Least share of a label's probability that remains after the subtraction; less than this is rounding."""
 
 ReplyStatus = Literal["answered", "truncated", "refused", "empty", "timeout", "error"]
 REPLY_STATUSES: tuple[ReplyStatus, ...] = get_args(ReplyStatus)
@@ -28,6 +35,85 @@ STATES = ("last", "regions", "mean")
 """Positions of a prompt whose hidden states can be stored."""
 
 Role = Literal["system", "user", "assistant"]
+
+
+def begins_another(label: str, labels: Sequence[str]) -> bool:
+    """Return whether a label is the beginning of another one."""
+    return any(other != label and other.startswith(label) for other in labels)
+
+
+def disjoint_logprobs(
+    logprobs: Mapping[str, float], tokens: Mapping[str, Sequence[Hashable]]
+) -> dict[str, float]:
+    """Return log-probabilities of labels as mutually exclusive answers.
+
+    The probability of "agree" includes that of "agree strongly", so the longer label could never have the higher one: the
+    probability of the longer labels is subtracted from that of the shorter.
+
+    Parameters
+    ----------
+    logprobs : mapping of str to float
+        Natural-log probability that an answer begins with each label's tokens.
+    tokens : mapping of str to sequence
+        Tokens of each label. Only a label whose tokens begin another's is changed: no answer begins with both of two labels
+        whose tokens differ.
+
+    Returns
+    -------
+    dict of str to float
+        In nats; the shorter of two labels gets log(p(short) - p(long)).
+    """
+    paths = {label: tuple(tokens[label]) for label in logprobs}
+    disjoint = {}
+    for label, value in logprobs.items():
+        longer = [path for path in paths.values() if _goes_on(paths[label], path)]
+        nearest = {path for path in longer if not any(_goes_on(between, path) for between in longer)}
+        lost = sum(
+            math.exp(min(0.0, logprobs[other] - value))
+            for other in {
+                paths[logprob]: logprob for logprob in logprobs if paths[logprob] in nearest
+            }.values()
+        )
+        disjoint[label] = value + math.log(max(LEAST_LEFT, 1.0 - lost)) if nearest else value
+    return disjoint
+
+
+def _goes_on(path: tuple[Hashable, ...], other: tuple[Hashable, ...]) -> bool:
+    return len(other) > len(path) and other[: len(path)] == path
+
+
+class NotThereYet(UserError):
+    """A model is named correctly, but something that it needs is missing on this machine: a folder, a package, a key."""
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """One model of a study, for its engine."""
+
+    use: str  # `kind:name`, as written in the study
+    # the other settings of the model (`temperature`, `base_url`, `dtype` …)
+    options: Mapping[str, object] = field(default_factory=dict)
+    folder: Path = Path()  # folder to which a relative model path refers
+    # work key to correct answer; only the oracle uses it
+    answers: Mapping[str, str] = field(default_factory=dict)
+    # work key to the possible answers, even if a prompt asks for them as text; only baselines use it
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sends: bool = True  # whether requests will be sent; a preview needs no key
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any], folder: Path) -> ModelSettings:
+        """Return the settings of a model from its entry in a study: ``use`` and other settings."""
+        return cls(str(given["use"]), {name: value for name, value in given.items() if name != "use"}, folder)
+
+    @property
+    def kind(self) -> str:
+        """The part before the colon."""
+        return self.use.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """The part after the colon."""
+        return self.use.partition(":")[2]
 
 
 @dataclass(frozen=True)

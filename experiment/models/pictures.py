@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.bundle import bundle_folder
-from experiment.procedure.lines import break_lines
+from experiment.procedure.steps import break_lines
 from stimuli.errors import UserError
 
 MARK = "\ufffc"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from experiment.configuration import config_file, read_config
-from experiment.models.settings import NotThereYet
+from experiment.models.engine import NotThereYet
 from stimuli.errors import UserError
 
 OPENAI_URL = "https://api.openai.com/v1"

@@ -18,10 +18,9 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.disk import free_bytes, gigabytes
 from experiment.models.engine import State
 from stimuli.errors import UserError
-from stimuli.files import replacing
+from stimuli.files import free_bytes, gigabytes, replacing
 
 INDEX = "index.parquet"
 HEADER_BYTES = 128

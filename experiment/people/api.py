@@ -23,22 +23,23 @@ from experiment.people.recruitment.return_links import (
     return_fields,
     return_when_barred,
 )
-from experiment.people.request_validation import Problem, no_such_session, read_body
 from experiment.people.response_intake import (
     FAILED_COMPREHENSION,
     SCREENED_OUT,
     HoldEarlyEnd,
     NotAgreed,
+    Problem,
     SessionEnded,
     Take,
     TooLate,
     answers_operation,
     event_operation,
+    no_such_session,
+    read_body,
     trial_operation,
 )
 from experiment.people.server_state import KILOBYTES_PER_HOUR, SENDINGS_PER_MINUTE, this_site
-from experiment.people.service import StudyService
-from experiment.people.session_cache import AccessPass, LiveSession
+from experiment.people.service import AccessPass, LiveSession, StudyService
 from experiment.people.session_start import (
     ALWAYS_RESUMES,
     AlreadyTookPart,
@@ -50,7 +51,7 @@ from experiment.people.session_start import (
     open_session,
     resume_link_spent,
 )
-from experiment.store import SessionGone, StoreError, queries, records, session_activity
+from experiment.store import SessionGone, StoreError, records, session_activity
 
 T = TypeVar("T")
 api = Blueprint("api", __name__, url_prefix="/api/<study>")
@@ -232,7 +233,7 @@ def _parting(service: StudyService, session_id: str = "") -> dict[str, Any]:
     row = None
     if session_id:
         with service.store.read() as connection:
-            row = queries.session(connection, session_id)
+            row = records.session(connection, session_id)
     screens = service.screens(None if row is None else row["plan"])
     debrief, consent = screens.get("debrief"), screens.get("consent")
     parting: dict[str, Any] = {"debrief": None if debrief is None else debrief["html"]}
@@ -268,8 +269,8 @@ def look(study: str, session_id: str) -> Response:
     service = _service(study)
     live = _session(service, session_id)
     with service.store.read() as connection:
-        row = queries.session(connection, live.session_id)
-        done = queries.done_keys(connection, live.session_id)
+        row = records.session(connection, live.session_id)
+        done = records.done_keys(connection, live.session_id)
         shown = session_activity.shown_keys(connection, live.session_id)
     if row is None:
         raise no_such_session()
@@ -289,7 +290,7 @@ def resume(study: str, session_id: str) -> Response:
     lease = _lease()
 
     def back(connection: Connection) -> OpenedSession:
-        row = queries.session(connection, live.session_id)
+        row = records.session(connection, live.session_id)
         if row is None:
             raise SessionGone(live.session_id)
         return come_back(connection, row, lease=lease, take=take)
@@ -310,7 +311,7 @@ def hold(study: str, session_id: str) -> Response:
     def held(connection: Connection) -> tuple[bool, str, bool]:
         if body.get("release"):
             session_activity.let_go(connection, live.session_id, lease)
-        row = queries.session(connection, live.session_id)
+        row = records.session(connection, live.session_id)
         if row is None:
             raise SessionGone(live.session_id)
         policy = row["plan"].get("if_interrupted") or ALWAYS_RESUMES
@@ -419,11 +420,11 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
     is_whole = body.get("completed", True)
 
     def close(connection: Connection) -> tuple[int, str, str | None]:
-        row = queries.session(connection, live.session_id)
+        row = records.session(connection, live.session_id)
         if row is None:
             raise SessionGone(live.session_id)
         state = str(row["state"])
-        done = queries.done_keys(connection, live.session_id)
+        done = records.done_keys(connection, live.session_id)
         is_done = len(done) == recorded and session_activity.has_all(
             live.trials, (index for index, _ in done)
         )
@@ -445,7 +446,7 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
         error = f"{stored} trials are stored, {recorded} were recorded, {len(live.trials)} are planned"
         raise Problem(409, error, rule="every trial is stored before a session ends", stored=stored)
     with service.store.read() as connection:
-        row = queries.session(connection, live.session_id) or {"state": state}
+        row = records.session(connection, live.session_id) or {"state": state}
     is_held = bool(row.get("held_reason"))
     reply = {"stored": stored, "state": state, "completion_code": code, "held": is_held}
     return jsonify(reply | return_fields(service, row))

@@ -25,13 +25,14 @@ from werkzeug.exceptions import HTTPException
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from experiment.people.api import api, not_stored
-from experiment.people.dashboard import rating_pages, session_pages, study_pages, transfers  # noqa: F401 (they add views)
+from experiment.people.connections import listen
+from experiment.people.dashboard import rating_pages, session_pages, study_pages  # noqa: F401 (they add views)
 from experiment.people.dashboard.authentication import admin, cookie_name, signed_in
 from experiment.people.headers import add_headers
 from experiment.people.lab.serving import own_names
 from experiment.people.lab.stations import PAGE_NAMES, lab_pages, stations
 from experiment.people.pages import ASSETS, digest, pages, speaking
-from experiment.people.request_validation import LARGEST_BODY, Problem
+from experiment.people.response_intake import LARGEST_BODY, Problem
 from experiment.people.server import WAITING_PAGES, StudyServer
 from experiment.people.server_state import make_site, this_site
 from experiment.people.service import PeopleSettings, StudyService, service_for
@@ -261,7 +262,7 @@ class LocalServer:
         app = create_app({study.id: service_for(study, store)}, config=settings)
         self._site = app.extensions["wrods"]
         self._study = study.id
-        self._server = StudyServer(app, HOST, 0)
+        self._server = StudyServer(app, listen(HOST, 0))
         self._thread = threading.Thread(target=self._server.run, name="wrods-server", daemon=True)
 
     @property

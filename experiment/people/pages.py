@@ -23,8 +23,7 @@ from experiment.people.recruitment.admission import (
     person_refusal,
     platform_of,
 )
-from experiment.people.recruitment.return_links import return_fields
-from experiment.people.recruitment.signed_links import ABSENT, Signed, check_link
+from experiment.people.recruitment.return_links import ABSENT, Signed, check_link, return_fields
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
 

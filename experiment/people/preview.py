@@ -43,9 +43,8 @@ class PreviewStudy:
         from experiment.procedure import plan_session
 
         if (list_id, variant) not in self._plans:
-            self._plans[list_id, variant] = plan_session(
-                self.study, self.items, list_id=list_id, prompt_variant=variant
-            )
+            plan = plan_session(self.study, self.items, list_id=list_id)
+            self._plans[list_id, variant] = {**plan, "prompt_variant": variant}
         return self._plans[list_id, variant]
 
     def choices(self) -> dict[str, Any]:
@@ -195,9 +194,9 @@ def _only(screens: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dict[str, Any]]:
     """Return the function that makes a trial's prompt, with tokens if a local model is named."""
+    from experiment.models.engine import ModelSettings
     from experiment.models.planning import prompt_in_context
     from experiment.models.prompts import render
-    from experiment.models.settings import ModelSettings
 
     cut = None if model is None else _cutter(study, model)
     named = model if model in study.models else next(iter(study.models), None)
@@ -218,9 +217,9 @@ def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dic
 
 
 def _cutter(study: Study, model: str) -> Callable[[Any], list[str]]:
+    from experiment.models.engine import ModelSettings
     from experiment.models.local.checkpoints import find_source, load_tokenizer
     from experiment.models.local.tokens import Wording
-    from experiment.models.settings import ModelSettings
 
     if model not in study.models and not model.startswith("hf:"):
         raise unknown_name("model", model, [*study.models, "hf:PATH"])

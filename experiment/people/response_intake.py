@@ -1,4 +1,4 @@
-"""Storage of what a session's page sends, over the network or in a downloaded copy.
+"""Validates and stores what a session's page sends, over the network or in a downloaded copy.
 
 Each operation is a function of the writer's connection and safe to repeat: a repeated request is stored once and gets the same
 answer. A trial or event is stored whichever tab sends it and however late: only the next screen depends on which tab holds the
@@ -14,27 +14,31 @@ served again.
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import cache
+from importlib import resources
 from typing import Any, Literal
 
-from jsonschema.exceptions import best_match
+from flask import Request
+from jsonschema import Draft202012Validator, FormatChecker
+from jsonschema.exceptions import ValidationError, best_match
 from sqlalchemy import Connection, select
 
 from experiment.people.recruitment.codes import DEVICE, Recruitment
 from experiment.people.recruitment.return_links import hold_early_end, hold_if_doubtful
-from experiment.people.request_validation import DEEPEST, Problem, parse, validator
-from experiment.people.service import ScoreTrial, StudyService, present
-from experiment.people.session_cache import LiveSession, is_token, live_session
-from experiment.procedure.feedback import Verdict, verdict_of
+from experiment.people.service import LiveSession, ScoreTrial, StudyService, is_token, live_session, present
 from experiment.procedure.questions import is_eligible, right_answers
-from experiment.procedure.steps import intact_text
+from experiment.procedure.steps import Verdict, intact_text, verdict_of
 from experiment.scoring.trial import score_trial
-from experiment.store import SessionGone, Store, chain, queries, records, session_activity
+from experiment.store import SessionGone, Store, chain, records, session_activity
 from experiment.store.erasure import (
     DECLINED,
     UNDECIDED,
@@ -44,12 +48,158 @@ from experiment.store.erasure import (
     forget_and_count,
     has_agreed,
 )
-from experiment.store.queries import SUSPECT
+from experiment.store.records import SUSPECT
 from experiment.store.tables import sessions
 from experiment.trials import UNANSWERED, recorded_fields
 from stimuli.errors import UserError
+from stimuli.schemas.acceptance import Accepts, acceptor, is_moment
 
 TOLERANCE_MS = 1.0
+
+
+class Problem(Exception):
+    """An error response to a request."""
+
+    def __init__(
+        self,
+        status: int,
+        error: str,
+        *,
+        rule: str,
+        mend: str = "",
+        retry_after_s: int | None = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(error)
+        self.status = status
+        self.retry_after_s = retry_after_s
+        self.body = {"error": error, "rule": rule, "mend": mend, **more}
+
+
+def no_such_session() -> Problem:
+    """Return the same problem for an unknown session and a wrong token, so that neither can be guessed."""
+    return Problem(
+        404,
+        "there is no such session for this token",
+        rule="a session answers only to the token that was given when it began",
+        mend="Open the study's page again.",
+    )
+
+
+FREQUENT = frozenset({"trial", "event"})
+LARGEST_BODY = 256 * 1024
+LARGEST_EVENT = 32 * 1024
+DEEPEST = 12
+LONGEST_RULE = 300
+LARGEST_WHOLE = 2.0**53
+"""Up to this value, a float represents every whole number exactly."""
+_FORMATS = FormatChecker(formats=())
+_FORMATS.checks("date-time")(is_moment)
+_BRACKET = re.compile(r"[\[\]{}]")
+# possessive, with an optional closing mark: matched text is never scanned again
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_SURROGATE_OR_NUL = re.compile("[\0\ud800-\udfff]")
+# only an escape can encode a surrogate or a zero byte, only a long or exponential number can be infinite
+_PERHAPS_NOT_STORABLE = re.compile(r"\\u|(?:^|[:,\[\s])-?\d[\d.]*[eE]\+?\d{3}|\d{200}")
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    """Return the validator of one kind of body: the name of a file in ``schemas/``."""
+    text = resources.files(__package__).joinpath("schemas", f"{name}.json").read_text("utf-8")
+    schema = json.loads(text)
+    Draft202012Validator.check_schema(schema)
+    return Draft202012Validator(schema, format_checker=_FORMATS)
+
+
+@cache
+def acceptance(name: str) -> Accepts:
+    """Return a fast check of whether a body is valid, for those sent with every trial."""
+    schema = validator(name).schema
+    assert isinstance(schema, dict)
+    return acceptor(schema)
+
+
+def read_body(request: Request, name: str) -> dict[str, Any]:
+    """Return the validated JSON body of a request."""
+    if request.mimetype != "application/json":
+        raise Problem(415, "the body is not JSON", rule="send application/json")
+    data = request.get_data(cache=False)
+    if name == "event" and len(data) > LARGEST_EVENT:
+        raise Problem(413, "the event is too large", rule=f"an event has at most {LARGEST_EVENT // 1024} KB")
+    body = parse(data)
+    if name not in FREQUENT or not acceptance(name)(body):
+        error = best_match(validator(name).iter_errors(body))
+        if error is not None:
+            raise _bad(_place(error), _rule(error))
+    assert isinstance(body, dict)
+    return body
+
+
+def parse(data: bytes, deepest: int = DEEPEST) -> object:
+    """Return JSON that a database can store: limited depth, no NaN, no infinity; 1.0 becomes 1, as in a browser.
+
+    Surrogates and zero bytes, which a browser can send and a database cannot store, become U+FFFD: an odd character is no
+    reason to lose an answer.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise _bad("the body", "is UTF-8") from None
+    if _depth(text) > deepest:
+        raise _bad("the body", f"nests at most {deepest} deep")
+    try:
+        value = json.loads(text, parse_constant=_no_constant, parse_float=_number)
+    except (ValueError, RecursionError):
+        raise _bad("the body", "is valid JSON") from None
+    return _storable(value) if _PERHAPS_NOT_STORABLE.search(text) else value
+
+
+def _bad(what: str, rule: str) -> Problem:
+    return Problem(400, f"{what} was not accepted", rule=f"{what} {rule}"[:LONGEST_RULE])
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    if text.count("{") + text.count("[") <= 1:
+        return 1
+    for bracket in _BRACKET.findall(_STRING.sub("", text)):
+        if bracket in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        else:
+            depth -= 1
+    return deepest
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _number(text: str) -> float | int:
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) <= LARGEST_WHOLE else value
+
+
+def _storable(value: object) -> object:
+    if isinstance(value, str):
+        return _SURROGATE_OR_NUL.sub("\ufffd", value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise _bad("a number", "is finite")
+    if isinstance(value, list):
+        return [_storable(part) for part in value]
+    if isinstance(value, dict):
+        return {_storable(name): _storable(part) for name, part in value.items()}
+    return value
+
+
+def _place(error: ValidationError) -> str:
+    return ".".join(str(part) for part in error.absolute_path)[:100] or "the body"
+
+
+def _rule(error: ValidationError) -> str:
+    expected = json.dumps(error.validator_value, ensure_ascii=False, default=str)
+    return f"must satisfy {error.validator}: {expected}"
 
 
 def response_time(body: Mapping[str, Any]) -> tuple[float | None, str | None]:
@@ -105,7 +255,7 @@ def wish_of(kind: str, detail: Mapping[str, Any]) -> Wish | None:
 
 def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: str | None) -> Departed:
     """Erase a declined session, or all sessions of its reader; those of a reader who had consented leave a tombstone."""
-    row = queries.session(connection, session_id)
+    row = records.session(connection, session_id)
     if row is None:
         raise SessionGone(session_id)
     same = select(sessions.c.session_id).where(
@@ -130,7 +280,7 @@ def depart(connection: Connection, session_id: str, wish: Wish, withdraw_until: 
 
 def leave_unagreed(connection: Connection, session_id: str) -> Departed | None:
     """Erase and count a participant's session that ended before consent; return None if it is kept."""
-    row = queries.session(connection, session_id)
+    row = records.session(connection, session_id)
     if row is None or row["reader_kind"] != "human" or not asks_for_consent(row["plan"]):
         return None
     if has_agreed(connection, session_id):
@@ -271,8 +421,8 @@ def trial_operation(
         if heard.state == "finished":
             raise SessionEnded
         if doubt is not None:
-            place = {"trial_index": row["trial_index"], "attempt": row["attempt"]}
-            records.add_flag(connection, live.session_id, SUSPECT, doubt, "server", **place)
+            trial = records.TrialPlace(row["trial_index"], row["attempt"])
+            records.add_flag(connection, live.session_id, SUSPECT, doubt, "server", trial)
         if announced is not None:
             index, attempt = announced
             detail = {"trial_index": index, "attempt": attempt}
@@ -423,7 +573,7 @@ def answers_operation(
             criterion["needed"],
             criterion["rounds"],
         )
-        given = queries.answers_to(connection, live.session_id, screen)
+        given = records.answers_to(connection, live.session_id, screen)
         is_last = given.index(body["client_uuid"]) + 1 >= rounds
         then: Literal["go_on", "again", "end"] = "go_on"
         reason = f"comprehension of the instructions: {right} right of {needed} needed, after {rounds} rounds"
@@ -519,7 +669,7 @@ def take_copy(
             mend="Name the study that they belong to.",
         )
     with store.read() as connection:
-        row = queries.session(connection, given["session_id"])
+        row = records.session(connection, given["session_id"])
     if (
         row is None
         or not row["plan"]
@@ -618,9 +768,9 @@ def _outcome(queued: Future[IntakeResult] | str) -> IntakeResult | str:
 def _complete(
     connection: Connection, live: LiveSession, recruitment: Recruitment | None, now: datetime
 ) -> str:
-    row = queries.session(connection, live.session_id)
+    row = records.session(connection, live.session_id)
     state = "withdrawn" if row is None else str(row["state"])
-    done = queries.done_keys(connection, live.session_id)
+    done = records.done_keys(connection, live.session_id)
     answered = {index for index, _ in done}
     if (
         row is None

@@ -43,14 +43,13 @@ from experiment.people.connections import (
     InProgress,
     Phase,
     caller_of,
-    listen,
     raise_file_limit,
     within_files,
 )
 from experiment.people.dashboard.authentication import LARGEST_UPLOAD, SECURE, takes_a_file
 from experiment.people.headers import headers_for
-from experiment.people.request_validation import LARGEST_BODY
-from experiment.people.session_cache import Throttle
+from experiment.people.response_intake import LARGEST_BODY
+from experiment.people.service import Throttle
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication, WSGIEnvironment
@@ -340,19 +339,17 @@ class StudyServer:
     def __init__(
         self,
         app: Flask,
-        host: str,
-        port: int,
+        listening: Sequence[socket.socket],
         *,
         behind_proxy: bool = False,
         tls: ssl.SSLContext | None = None,
         on_visitor: Callable[[str], None] = lambda address: None,
         limits: CallerLimits | None = None,
-        listening: Sequence[socket.socket] = (),
     ) -> None:
         self._site = _Site(
             app, behind_proxy, tls, on_visitor, limits or (BEHIND_PROXY if behind_proxy else CallerLimits())
         )
-        self._listening = list(listening) or listen(host, port)
+        self._listening = list(listening)
         self.port = int(self._listening[0].getsockname()[1])
         self._gate = threading.Lock()
         self._is_stopped = False

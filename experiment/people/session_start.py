@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -25,10 +25,9 @@ from experiment.people.recruitment.admission import (
     place_refusal,
     spend_invitation,
 )
-from experiment.people.request_validation import Problem
-from experiment.people.service import StudyService
-from experiment.people.session_cache import session_token, token_hash, with_token
-from experiment.store import queries, records, session_activity
+from experiment.people.response_intake import Problem
+from experiment.people.service import StudyService, session_token, token_hash, with_token
+from experiment.store import records, session_activity
 from experiment.store.assignment import (
     PILOT_PREFIX,
     PREFIXES,
@@ -121,7 +120,7 @@ def open_session(
     """Begin or return the session that a browser asks for."""
     lock_for_change(connection)
     lease, take = arrival.lease, bool(body.get("take"))
-    known = queries.session_by_client(connection, body["client_uuid"])
+    known = records.session_by_client(connection, body["client_uuid"])
     if known is not None:
         if known["study"] != service.study:
             raise Problem(409, "this token is taken", rule="client_uuid is new for each session")
@@ -139,7 +138,7 @@ def open_session(
             if number_is_taken(connection, service.study, arrival.number):
                 text = service.pack.fill("number_taken", participant=arrival.number)
                 raise Problem(409, text, rule="a number is one person's", state="taken")
-        theirs = [*queries.sessions_of_person(connection, service.study, identities, pilots=True), *invited]
+        theirs = [*records.sessions_of_person(connection, service.study, identities, pilots=True), *invited]
         person = next(iter(theirs), None)
         earlier = [row for row in theirs if not row["is_pilot"]]
         unfinished = next((row for row in earlier if row["state"] == "started"), None)
@@ -178,7 +177,7 @@ def open_session(
                 by = {"by": sorted(identities), "station": station}
                 records.add_event(connection, opened.session_id, RESUMED, by)
                 return opened
-    return _begin(connection, service, body, arrival, identities, person, secret)
+    return _begin(connection, service, body, arrival, _Identified(identities, person), secret)
 
 
 def resume_pass(row: Mapping[str, Any]) -> dict[str, str]:
@@ -193,7 +192,7 @@ def _continue(
     pass_contents: Mapping[str, str],
     lease: str | None,
 ) -> OpenedSession:
-    row = queries.session(connection, pass_contents["session"])
+    row = records.session(connection, pass_contents["session"])
     if row is None or row["study"] != service.study or resume_pass(row) != pass_contents:
         raise resume_link_spent(service)
     opened = come_back(connection, row, token=secrets.token_urlsafe(32), lease=lease, take=True)
@@ -231,7 +230,7 @@ def come_back(
         token,
         row["plan"],
         is_new=False,
-        done=queries.done_keys(connection, session_id),
+        done=records.done_keys(connection, session_id),
         shown=session_activity.shown_keys(connection, session_id),
         state=str(row["state"]),
         participant=row["participant_id"],
@@ -252,16 +251,23 @@ def _check_policy(connection: Connection, row: Mapping[str, Any], policy: Mappin
         raise NotResumed(session_id, "interrupted", RESTARTED)
 
 
+class _Identified(NamedTuple):
+    """By what a person is identified, and the row of an earlier session of theirs."""
+
+    identities: Mapping[str, str]
+    session: Mapping[str, Any] | None
+
+
 def _begin(
     connection: Connection,
     service: StudyService,
     body: Mapping[str, Any],
     arrival: Arrival,
-    identities: Mapping[str, str],
-    person: Mapping[str, Any] | None,
+    person: _Identified,
     secret: bytes,
 ) -> OpenedSession:
-    """Begin a session: of ``person`` if an earlier session of theirs is known, else of a new person."""
+    """Begin a session: of the same person if an earlier session of theirs is known, else of a new one."""
+    identities, earlier = person.identities, person.session
     kind = "simulated" if arrival.is_simulated else "human"
     is_real = not (arrival.is_pilot or arrival.is_simulated)
     recently = STARTED_RECENTLY
@@ -278,7 +284,7 @@ def _begin(
     plan = service.plan_session(list_id, session_id, order_row)
     prefix = PILOT_PREFIX if arrival.is_pilot and not arrival.is_simulated else PREFIXES[kind]
     number = identities.get(TYPED) or (
-        next_reader(connection, service.study, prefix) if person is None else str(person["reader"])
+        next_reader(connection, service.study, prefix) if earlier is None else str(earlier["reader"])
     )
     records.create_session(
         connection,
@@ -287,7 +293,7 @@ def _begin(
         reader_kind=kind,
         reader=number,
         participant_id=number,
-        person_key=None if person is None else person["person_key"],
+        person_key=None if earlier is None else earlier["person_key"],
         client_uuid=body["client_uuid"],
         token_hash=token_hash(token),
         is_pilot=arrival.is_pilot,

@@ -1,4 +1,4 @@
-"""One pass over a procedure, with the trial index, the session's labels, its row in balanced orders, and its solved examples."""
+"""The plan of a session, the same for participants and models: one pass over a procedure with trial index, labels, balanced order."""
 
 from __future__ import annotations
 
@@ -8,21 +8,38 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from experiment.lists import block_items, blocks_of, items_of_list, labels_of_classes, list_ids, ordered
-from experiment.procedure.feedback import block_feedback, practice_feedback
-from experiment.procedure.lines import LINE_LENGTH
+from experiment.lists import (
+    SessionPlace,
+    block_items,
+    blocks_of,
+    items_of_list,
+    label_map_of,
+    labels_of_classes,
+    list_ids,
+    ordered,
+    session_levels,
+)
 from experiment.procedure.questions import (
     comprehension_screen,
     device_rules,
     eligibility_questions,
     make_question,
+    seen_question,
 )
-from experiment.procedure.steps import SessionLabels, make_step, with_options
+from experiment.procedure.steps import (
+    LINE_LENGTH,
+    SessionLabels,
+    SharedBySteps,
+    block_feedback,
+    make_step,
+    practice_feedback,
+    with_options,
+)
 from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
-from experiment.study.durations import milliseconds
 from experiment.study.texts import StudyText
 from experiment.trials import CHOSEN, TYPED, UNANSWERED, choice_settings
+from stimuli.durations import milliseconds
 from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed
 
@@ -38,6 +55,34 @@ CHECK_WORDS = 4
 """Number of words that checks can ask for."""
 CHECK_NUMBERS = (12, 98)
 """Least and greatest number that a check asks for in a block whose answers are numbers."""
+
+Plan = dict[str, Any]
+SEEN_OF_PLAN = (
+    "study",
+    "title",
+    "language",
+    "items_language",
+    "version",
+    "list_id",
+    "order_row",
+    "if_interrupted",
+    "withdraw_until",
+    "display",
+    "assistive_input",
+)
+SEEN_OF_TRIAL = (
+    "trial_index",
+    "block",
+    "trial_type",
+    "is_practice",
+    "is_filler",
+    "is_attention_check",
+    "exemplars",
+    "fixation_ms",
+    "interval_ms",
+    "steps",
+)
+HIDDEN_OF_STEP = ("responses", "read_as", "decimal")
 
 
 def accepted(item: Item) -> list[str]:
@@ -71,7 +116,7 @@ def worked_answer(exemplar: Item, study: Study, given: str | None = None) -> str
 class PlanBuilder:
     """The screens of one session.
 
-    ``list_id, session_key, order_row``: see :func:`experiment.procedure.plan_session`; ``label_map``: assignment of labels to
+    ``label_map``: assignment of labels to
     classes if labels are arbitrary names; 0 is as written; ``between``: the settings of the session's levels between sessions:
     ``condition`` and ``exemplars``.
     """
@@ -80,19 +125,15 @@ class PlanBuilder:
         self,
         study: Study,
         items: Sequence[Item],
+        place: SessionPlace,
         *,
-        list_id: int,
-        session_key: str | None,
-        order_row: int,
         label_map: int,
         between: Mapping[str, Any],
     ) -> None:
         self.study = study
         self.items = items
-        self.list_id = list_id
+        self.place = place
         self.lists = list_ids(study, items)
-        self.session_key = session_key
-        self.order_row = order_row
         self.between = between
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
         self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
@@ -195,16 +236,17 @@ class PlanBuilder:
 
     def _block(self, settings: Mapping[str, Any], number: int) -> Screen:
         chosen = block_items(
-            self.study, items_of_list(self.study, self.items, self.list_id), number - 1, self.list_id
+            self.study,
+            items_of_list(self.study, self.items, self.place.list_id),
+            number - 1,
+            self.place.list_id,
         )
         sequence = ordered(
             self.study,
             chosen,
             settings,
-            list_id=self.list_id,
-            session_key=self.session_key,
-            order_row=self.order_row,
-            place_among_lists=self.lists.index(self.list_id) / len(self.lists),
+            self.place,
+            place_among_lists=self.lists.index(self.place.list_id) / len(self.lists),
         )
         name = f"block-{number}"
         return {
@@ -219,7 +261,9 @@ class PlanBuilder:
 
     def _trials(self, sequence: Sequence[Item], settings: Mapping[str, Any], name: str) -> list[PlannedTrial]:
         """Return a block's trials: its items in order with checks among them, and the rule question after each set."""
-        draw = generator(self.study.seed, "attention checks", name, self.list_id, self.session_key)
+        draw = generator(
+            self.study.seed, "attention checks", name, self.place.list_id, self.place.session_key
+        )
         wanted = settings.get("attention_checks", 0)
         step = settings["trial"][-1]
         labels = self._labels_of_checks(step, sequence)
@@ -264,7 +308,8 @@ class PlanBuilder:
     def _rule(self, item: Item, block: str, settings: Mapping[str, Any]) -> PlannedTrial:
         """Return the trial that asks for the rule of the set that has just ended; its answers are judged by people."""
         rule_settings = {"multiline": True, **settings["state_rule"]}
-        made = make_step("answer", rule_settings, item, [], self.labels, language=self.study.language)
+        shared = SharedBySteps(self.labels, language=self.study.language)
+        made = make_step("answer", rule_settings, item, [], shared)
         row = self._row(item, block, settings, [made], exemplars=self._exemplars(item, settings), order=[])
         unlike: PlannedTrial = {
             "item_id": f"{item.set_name} {RULE}",
@@ -278,17 +323,9 @@ class PlanBuilder:
 
     def _trial(self, item: Item, block: str, settings: Mapping[str, Any]) -> PlannedTrial:
         order = self._choice_order(item, settings)
-        length = settings.get("line_length", LINE_LENGTH)
+        shared = SharedBySteps(self.labels, settings.get("line_length", LINE_LENGTH), self.study.language)
         unfolded = [
-            make_step(
-                next(iter(step)),
-                next(iter(step.values())),
-                item,
-                order,
-                self.labels,
-                line_length=length,
-                language=self.study.language,
-            )
+            make_step(next(iter(step)), next(iter(step.values())), item, order, shared)
             for step in settings["trial"]
         ]
         # a text that a condition withholds leaves no screen to read
@@ -364,7 +401,7 @@ class PlanBuilder:
         for step in settings["trial"]:
             if choice_settings(step).get("choice_order") == "random":
                 generator(
-                    self.study.seed, "choice_order", item.item_id, self.list_id, self.session_key
+                    self.study.seed, "choice_order", item.item_id, self.place.list_id, self.place.session_key
                 ).shuffle(order)
         return order
 
@@ -462,8 +499,8 @@ def check_step(
     elif settings.get("read_as") == "number":
         check_settings["read_as"] = "number"
     names = SessionLabels({label: label for label in labels})
-    order = range(len(labels))
-    return make_step(kind, check_settings, item, order, names, line_length=line_length, language=language)
+    shared = SharedBySteps(names, line_length, language)
+    return make_step(kind, check_settings, item, range(len(labels)), shared)
 
 
 def check_places(number: int, trials: int, draw: Random) -> list[int]:
@@ -476,3 +513,117 @@ def check_places(number: int, trials: int, draw: Random) -> list[int]:
         high = max(low, round((place + 1) * trials / number) - 1)
         places.append(min(draw.randint(low, high), trials))
     return places
+
+
+def plan_session(
+    study: Study,
+    items: Sequence[Item],
+    *,
+    list_id: int,
+    session_key: str | None = None,
+    order_row: int = 0,
+    version: int = 1,
+) -> Plan:
+    """Return the plan of one session of a study (the format is in ``docs/contracts.md``).
+
+    Parameters
+    ----------
+    items : sequence of Item
+        All built items of the study.
+    list_id, session_key, order_row
+        The session's place in the design (:class:`experiment.lists.SessionPlace`).
+    """
+    session = PlanBuilder(
+        study,
+        items,
+        SessionPlace(list_id, session_key, order_row),
+        label_map=label_map_of(study, items, list_id),
+        between=session_levels(study, items, list_id),
+    )
+    return as_plan(
+        session,
+        session.screens(),
+        version=version,
+        context=study.get("models", "context", default="independent"),
+    )
+
+
+def as_plan(
+    session: PlanBuilder,
+    screens: list[Screen],
+    *,
+    version: int,
+    context: str = "independent",
+) -> Plan:
+    """Return the plan of a session that shows some screens."""
+    study = session.study
+    until = study.get("participants", "withdraw_until")
+    return {
+        "study": study.id,
+        "title": study.shown_title,
+        "language": study.language,
+        **({} if study.items_language == study.language else {"items_language": study.items_language}),
+        **({} if study.own_texts.wording is None else {"wording": study.own_texts.wording}),
+        "version": version,
+        "design_hash": study.design_hash,
+        "list_id": session.place.list_id,
+        "order_row": session.place.order_row,
+        "label_map": dict(session.labels.shown),
+        "prompt_variant": 1,
+        "replicate": 1,
+        "context": context,
+        "published": sorted(study.published),
+        "if_interrupted": if_interrupted(study),
+        **({} if until is None else {"withdraw_until": until}),
+        "display": {"polarity": study.get("display", "polarity", default="dark_on_light")},
+        "assistive_input": bool(study.get("participants", "assistive_input", default=False)),
+        "screens": screens,
+    }
+
+
+def if_interrupted(study: Study) -> dict[str, Any]:
+    """Return the rule for abandoned sessions: ``then`` and, in ms, the time ``within`` which they may resume (null: any)."""
+    given = study.get("participants", "if_interrupted", default={})
+    within = given.get("within")
+    return {"then": given.get("then", "resume"), "within_ms": milliseconds(within) if within else None}
+
+
+def trials_of(plan: Mapping[str, Any]) -> list[PlannedTrial]:
+    """Return all trials of a plan in order, practice included."""
+    return [trial for screen in plan["screens"] for trial in screen.get("trials", [])]
+
+
+def participant_view(plan: Mapping[str, Any], *, is_preview: bool = False) -> Plan:
+    """Return what a browser may know of a plan: the contents of its page, and the answers of practice trials only.
+
+    A trial's item is left out with its answer key, because the item may be named after its answer (a word); so are the order of
+    its choices and the meaning of its labels. Practice keeps answer and meanings, because the page shows feedback at once.
+    Accepted answers to eligibility questions are left out.
+
+    Parameters
+    ----------
+    is_preview : bool
+        For the study's authors: no server scores, and blocks with feedback on accuracy keep correct answers.
+    """
+    return {name: plan[name] for name in SEEN_OF_PLAN if name in plan} | {
+        "screens": [_seen_screen(screen, is_preview) for screen in plan["screens"]]
+    }
+
+
+def _seen_screen(screen: Mapping[str, Any], is_preview: bool) -> dict[str, Any]:
+    seen = dict(screen)
+    if "trials" in screen:
+        is_told = is_preview and bool(screen["feedback"])
+        seen["trials"] = [_seen_trial(trial, is_told or trial["is_practice"]) for trial in screen["trials"]]
+    if "questions" in screen:
+        seen["questions"] = [seen_question(question) for question in screen["questions"]]
+    return seen
+
+
+def _seen_trial(trial: PlannedTrial, is_told: bool) -> PlannedTrial:
+    if is_told:
+        return {name: trial[name] for name in (*SEEN_OF_TRIAL, "answer", "accepted")}
+    steps = [
+        {name: part for name, part in step.items() if name not in HIDDEN_OF_STEP} for step in trial["steps"]
+    ]
+    return {name: trial[name] for name in SEEN_OF_TRIAL} | {"steps": steps}

@@ -2,6 +2,9 @@
 
 The built-in questions of ``participants.eligible`` ask for first language and age without revealing the criteria, which stay on
 the server.
+
+The words are in the session's plan, so that the page and a conversation with a model use the same ones. The server determines
+correctness after the answer is stored: the browser never has the key of a test item.
 """
 
 from __future__ import annotations

@@ -1,18 +1,147 @@
-"""The steps of a trial in a plan, made from a block's settings and an item (each entry is described in docs/trials.md)."""
+"""The steps of a trial in a plan, made from a block's settings and an item (docs/trials.md), and the feedback after it.
+
+Letters are counted as cells of the bundled monospaced font: wide letters of East Asian scripts take two, combining marks none.
+
+The words are in the session's plan, so that the page and a conversation with a model use the same ones. The server determines
+correctness after the answer is stored: the browser never has the key of a test item.
+"""
 
 from __future__ import annotations
 
 import string
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, Literal
 
 from experiment.parsing.free_answers import decimal_mark
-from experiment.procedure.lines import LINE_LENGTH, break_lines
-from experiment.study.durations import milliseconds
+from experiment.study import Study
 from experiment.trials import CHOSEN, trial_type
+from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.item import Item
+
+Feedback = dict[str, Any]
+Verdict = Literal["correct", "incorrect", "late"]
+
+LINE_LENGTH = 64
+"""Default cells of a line."""
+NOT_FIRST = frozenset(
+    "、。，．・：；？！…‥ー）〕］｝〉》」』】〙〗〟’”々ぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ,.:;?!)]}%"
+)
+NOT_LAST = frozenset("（〔［｛〈《「『【〘〖〝‘“([{")
+"""Signs of East Asian scripts that may not begin or end a line."""
+
+
+def feedback_words(texts: Mapping[str, str]) -> dict[str, Any]:
+    """Return the feedback texts of a pack."""
+    return {
+        "correct": {"title": texts["feedback_correct"], "text": None},
+        "incorrect": {"title": texts["feedback_incorrect"], "text": None},
+        "late": {"title": texts["feedback_late"], "text": texts["feedback_late_text"]},
+        "answer": texts["feedback_answer"],
+    }
+
+
+def block_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
+    """Return a block's feedback for the plan; None without feedback.
+
+    ``settings``: the block's: ``feedback`` (none, late, accuracy, accuracy_and_late) and ``feedback_for``.
+    """
+    given = settings.get("feedback", "none")
+    if given == "none":
+        return None
+    shown_for = settings.get("feedback_for")
+    return {
+        "accuracy": given != "late",
+        "late": given != "accuracy",
+        "for_ms": None if shown_for is None else milliseconds(shown_for),
+        "words": feedback_words(study.pack.texts),
+    }
+
+
+def practice_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
+    """Return the feedback of a practice screen, which is shown until the reader continues; None without feedback."""
+    if not settings.get("feedback", True):
+        return None
+    return {"accuracy": True, "late": True, "for_ms": None, "words": feedback_words(study.pack.texts)}
+
+
+def verdict_of(
+    feedback: Mapping[str, Any] | None, trial: Mapping[str, Any], *, correct: bool | None, timed_out: bool
+) -> Verdict | None:
+    """Return the feedback on a trial.
+
+    ``correct``: whether the score is correct; an unreadable answer (None) is not correct.
+    """
+    if feedback is None or trial["is_attention_check"]:
+        return None
+    if timed_out and feedback["late"]:
+        return "late"
+    if not feedback["accuracy"] or not trial["accepted"]:
+        return None
+    return "correct" if correct else "incorrect"
+
+
+def feedback_text(feedback: Mapping[str, Any], verdict: Verdict, answer: str | None = None) -> str:
+    """Return the feedback as one line of text, with the correct answer if it may be shown (practice)."""
+    words = feedback["words"]
+    parts = [words[verdict]["title"], words[verdict]["text"]]
+    if answer is not None and verdict != "correct":
+        parts = [parts[0], words["answer"].format(answer=answer)]
+    return " ".join(part if part.endswith((".", "!", "?")) else f"{part}." for part in parts if part)
+
+
+def cells(text: str) -> int:
+    """Return the cells of a monospaced font that a text fills."""
+    return sum(_width(letter) for letter in text)
+
+
+def _width(letter: str) -> int:
+    if unicodedata.category(letter) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in ("W", "F") else 1
+
+
+def break_lines(text: str, length: int = LINE_LENGTH, *, keeps_words: bool = True) -> list[str]:
+    """Return a text broken at its spaces into lines of at most ``length`` cells.
+
+    Existing line breaks stay. A word longer than a line gets a separate line; only the single spaces at line breaks are
+    removed.
+    """
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        line, width = "", 0
+        for number, word in enumerate(paragraph.split(" ")):
+            for place, piece in enumerate([word] if keeps_words else _pieces(word, length)):
+                gap, wide = " " if number and not place else "", cells(piece)
+                if width + len(gap) + wide <= length or not line.strip():
+                    line, width = line + gap + piece, width + len(gap) + wide
+                else:
+                    lines.append(line)
+                    line, width = piece, wide
+        lines.append(line)
+    return lines
+
+
+def _pieces(word: str, length: int) -> list[str]:
+    """Return the parts of a word between which a line may break: one, unless it is too long and has wide signs."""
+    if cells(word) <= length:
+        return [word]
+    pieces = [word[:1]]
+    for before, sign in pairwise(word):
+        is_break = (
+            2 in (_width(before), _width(sign))
+            and _width(sign) > 0
+            and sign not in NOT_FIRST
+            and before not in NOT_LAST
+        )
+        if is_break:
+            pieces.append(sign)
+        else:
+            pieces[-1] += sign
+    return pieces
 
 
 @dataclass(frozen=True)
@@ -26,31 +155,37 @@ class SessionLabels:
         return next(name for name, given in self.shown.items() if given == label)
 
 
+@dataclass(frozen=True)
+class SharedBySteps:
+    """What the steps of a block share: the labels of the session, the length of a line, and the language."""
+
+    labels: SessionLabels
+    line_length: int = LINE_LENGTH
+    language: str = "en"
+
+
 def make_step(
     kind: str,
     settings: Mapping[str, Any],
     item: Item,
     order: Sequence[int],
-    labels: SessionLabels,
-    *,
-    line_length: int = LINE_LENGTH,
-    language: str = "en",
+    shared: SharedBySteps,
 ) -> dict[str, Any]:
     """Return a step of a trial: the entries that its declaration takes from settings, then those computed here."""
     text = shown_text(settings["show"], item) if "show" in settings else None
     made: dict[str, Any] = {}
     if kind in CHOSEN:
-        made = _choices(settings, item, order, labels)
+        made = _choices(settings, item, order, shared.labels)
     elif kind == "answer":
         options = _lettered(item, order) if settings.get("read_as") == "option" else None
         text = text if options is None else with_options(text, options)
-        made = {"options": options, "decimal": decimal_mark(language)}
+        made = {"options": options, "decimal": decimal_mark(shared.language)}
     elif kind == "recover" and not isinstance(settings["show"], str) and len(settings["show"]) > 1:
         made = {"multiline": True}  # a reader restores each text on lines of its own
     elif kind == "prime":
         made = {name: _mask(_setting(kind, name, settings), str(text)) for name in ("mask", "backward_mask")}
     by_word = settings.get("as") == "moving_window"
-    lines = None if text is None else break_lines(text, line_length, keeps_words=by_word)
+    lines = None if text is None else break_lines(text, shared.line_length, keeps_words=by_word)
     step: dict[str, Any] = {"step": kind, "caption": None, "text": text, "lines": lines}
     for name, entry in trial_type(kind).plan.items():
         if entry.setting is not None:

@@ -1,4 +1,4 @@
-"""The papers' own parsers and scorers, errors included, for comparison with those of wrods.
+"""Scores, and the papers' own parsers and scorers, errors included, for comparison with those of wrods.
 
 They are in the papers' folders, reimplemented from the released code and tested against the released results. Each docstring
 names the errors.
@@ -6,18 +6,67 @@ names the errors.
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from experiment.models.prompts.published import asked_of, name_of, paper_prompts
-from experiment.scoring.scores import Score
+from rapidfuzz.distance import OSA
+
+from experiment.models.prompts.prompter import asked_of, name_of, paper_prompts
+from experiment.parsing.text import ResponseStatus, fold
 from experiment.study import Study
 from stimuli.errors import unknown_name
 from stimuli.papers import Paper, papers
 
+SCORER_VERSION = 5
+
 VERSION = 1
 OWN = "corrected"
+
+
+@dataclass(frozen=True)
+class Score:
+    """One scorer's score for one trial.
+
+    Attributes
+    ----------
+    response : str or None
+        The parsed response; None unless the status is valid.
+    correct : bool or None
+        None unless the status is valid and a correct answer is known.
+    score : float or None
+        From 0 to 1.
+    version : int
+        Version of the scorer's rules.
+    """
+
+    response: str | None
+    response_status: ResponseStatus
+    correct: bool | None
+    score: float | None
+    scorer: str
+    version: int = SCORER_VERSION
+
+
+def same_words(given: str, intact: str) -> bool:
+    """Return whether two texts have the same words, ignoring case, spacing and punctuation."""
+    return _words(given) == _words(intact)
+
+
+def recovery(given: str, intact: str) -> float:
+    """Return the recovery score of a restored text, from 0 to 1.
+
+    It is 1 − d / n, at least 0, with the optimal string alignment distance d to the intact text (insertions, deletions,
+    substitutions and transpositions of neighbours) and the number n of its characters, both after NFC normalisation.
+    """
+    restored, other = (unicodedata.normalize("NFC", text.strip()) for text in (given, intact))
+    return max(0.0, 1.0 - OSA.distance(restored, other) / max(1, len(other)))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", fold(text))
 
 
 def parsers() -> Mapping[str, Paper]:

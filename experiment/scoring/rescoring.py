@@ -18,8 +18,8 @@ from experiment.models.engine import ANSWERS
 from experiment.procedure import PlannedTrial, trials_of
 from experiment.scoring.published import OWN, parser_names, parser_of
 from experiment.scoring.trial import Score, score_trial, status_for_scoring
-from experiment.store import Store, queries, records
-from experiment.store.queries import BESIDE
+from experiment.store import Store, records
+from experiment.store.records import BESIDE
 from experiment.store.tables import calls, scores, sessions
 from experiment.study import Study
 from experiment.study.semantic_checks import kind_of_material, published_materials
@@ -110,7 +110,7 @@ class Rescored:
 
 def responses(study: Study, connection: Connection, *, reader: str | None = None) -> Iterator[StoredResponse]:
     """Yield a study's stored responses, session by session, without teacher-forced sessions."""
-    overview = queries.sessions_overview(connection, study.id)
+    overview = records.sessions_overview(connection, study.id)
     if reader is not None and reader not in {row["reader"] for row in overview}:
         raise unknown_name("reader", reader, {row["reader"] for row in overview})
     for session in reversed(overview):
@@ -123,7 +123,7 @@ def responses(study: Study, connection: Connection, *, reader: str | None = None
         planned = {trial["trial_index"]: trial for trial in trials_of(plan)}
         is_model = session["reader_kind"] in MODEL_KINDS
         statuses = _reply_statuses(connection, session_id) if is_model else {}
-        for row in list(queries.trials_of_session(connection, session_id)):
+        for row in list(records.trials_of_session(connection, session_id)):
             trial = planned.get(row["trial_index"])
             if trial is None or trial["trial_type"] in UNANSWERED:
                 continue

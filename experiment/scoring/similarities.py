@@ -12,7 +12,7 @@ from sqlalchemy import Connection, select
 
 from experiment.columns import Column
 from experiment.scoring.rescoring import responses
-from experiment.store.queries import BESIDE, all_scores
+from experiment.store.records import BESIDE, all_scores
 from experiment.store.tables import scores, sessions
 from experiment.study import Study
 

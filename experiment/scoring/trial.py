@@ -14,8 +14,8 @@ from typing import Any
 from experiment.parsing.free_answers import is_accepted, overlap
 from experiment.parsing.labels import ends_open, is_whole
 from experiment.parsing.replies import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
-from experiment.scoring.published import published_score
-from experiment.scoring.scores import VERSION, Score, recovery, same_words
+from experiment.scoring.published import SCORER_VERSION as VERSION
+from experiment.scoring.published import Score, published_score, recovery, same_words
 from experiment.trials import CHOSEN, trial_type
 
 __all__ = [

@@ -4,13 +4,14 @@ The simulated effects are stored as the *truth*, so that the report can compare 
 never count as data.
 """
 
-from experiment.simulated.reader import SimulatedReader, begin_at, fill, take_part
+from experiment.simulated.reader import SimulatedReader, StudyEntrance, begin_at, fill, take_part
 from experiment.simulated.truth import GroundTruth, Lapses, TrueEffects, Words, read_truth
 
 __all__ = [
     "GroundTruth",
     "Lapses",
     "SimulatedReader",
+    "StudyEntrance",
     "TrueEffects",
     "Words",
     "begin_at",

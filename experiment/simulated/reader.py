@@ -9,19 +9,19 @@ import asyncio
 import json
 import math
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
 from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
-from experiment.store import Store, queries
+from experiment.store import Store, records
 from experiment.study import Study
 from experiment.trials import FRAME_MS, LASTING, TYPED, UNANSWERED, frames_of, presented_ms
 from stimuli.errors import UserError
@@ -34,19 +34,23 @@ if TYPE_CHECKING:
 RETRIES = 6
 
 
+class StudyEntrance(NamedTuple):
+    """The address of a study's participant API, ``http://127.0.0.1:PORT/api/STUDY``, and a pass of simulated readers."""
+
+    api: str
+    given_pass: str
+
+
 async def take_part(
-    api: str,
-    given_pass: str,
+    entrance: StudyEntrance,
     readers: Sequence[SimulatedReader],
     *,
     at_once: int = 8,
     pause: float = 0.0,
     told: Callable[[SimulatedReader, int], None] | None = None,
 ) -> None:
-    """Send readers through the participant API, several in parallel, each answering every trial of its plan.
-
-    ``api``: ``http://127.0.0.1:PORT/api/STUDY``.
-    """
+    """Send readers through the participant API, several in parallel, each answering every trial of its plan."""
+    api, given_pass = entrance
     gate = asyncio.Semaphore(at_once)
     async with aiohttp.ClientSession(headers={"X-Wrods": "1"}) as http:
         opened = [await _open(http, api, given_pass, reader) for reader in readers]
@@ -63,23 +67,21 @@ async def take_part(
 def begin_at(store: Store, study: str) -> int:
     """Return the number of the next simulated reader of a study, from 1."""
     with store.read() as connection:
-        sessions_so_far = queries.sessions_overview(connection, study)
+        sessions_so_far = records.sessions_overview(connection, study)
     return 1 + len([row for row in sessions_so_far if row["reader_kind"] == "simulated"])
 
 
 def fill(
     study: Study,
     truth: GroundTruth,
-    api: str,
-    given_pass: str,
+    entrance: StudyEntrance,
+    numbers: Iterable[int],
     *,
-    readers: int,
-    first: int = 1,
     pause: float = 0.0,
     told: Callable[[int], None] = lambda _: None,
 ) -> int:
-    """Send ``readers`` readers through the participant API."""
-    everyone = [SimulatedReader(f"S{first + i:03d}", study, truth) for i in range(readers)]
+    """Send readers of these numbers through the participant API."""
+    everyone = [SimulatedReader(f"S{number:03d}", study, truth) for number in numbers]
     done = 0
 
     def count(_: SimulatedReader, trials: int) -> None:
@@ -89,7 +91,7 @@ def fill(
 
     # in a separate thread, because the caller's may already run an event loop (in a notebook, for example)
     with ThreadPoolExecutor(max_workers=1) as executor:
-        executor.submit(asyncio.run, take_part(api, given_pass, everyone, pause=pause, told=count)).result()
+        executor.submit(asyncio.run, take_part(entrance, everyone, pause=pause, told=count)).result()
     return done
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, selec
 
 from experiment.store.chain import WITHDRAWN
 from experiment.store.database import lock_for_change
-from experiment.store.queries import excluded_sessions
+from experiment.store.records import excluded_sessions
 from experiment.store.session_activity import stamp
 from experiment.store.tables import audit, invitations, people, sessions, trials
 from stimuli.seeds import generator

@@ -89,7 +89,15 @@ def begin(
     """Start a session's chain with its design hash, and add its plan and kind of reader, unless it has a chain."""
     if _LAST.first(connection, {"session": session_id}) is not None:
         return
-    first = _row(session_id, 0, SESSION, "", None, design_hash, first_link(session_id, design_hash))
+    first = _row(
+        session_id,
+        place=0,
+        kind=SESSION,
+        row_key="",
+        salt=None,
+        digest=design_hash,
+        link=first_link(session_id, design_hash),
+    )
     insert_into(chain).execute(connection, first)
     link(connection, session_id, PLAN, "", _begun(plan, reader_kind))
 
@@ -154,7 +162,9 @@ def _link_all(
         salt = secrets.token_hex(16)
         digest = _digest(salt, kind, row)
         made = _link(made, place, kind, row_key, digest)
-        links.append(_row(session_id, place, kind, row_key, salt, digest, made))
+        links.append(
+            _row(session_id, place=place, kind=kind, row_key=row_key, salt=salt, digest=digest, link=made)
+        )
     insert_into(chain).put_off(connection, *links)
 
 
@@ -286,19 +296,8 @@ _LAST = PreparedStatement(
 )
 
 
-def _row(
-    session_id: str, place: int, kind: str, row_key: str, salt: str | None, digest: str, made: str
-) -> dict[str, Any]:
-    return {
-        "session_id": session_id,
-        "place": place,
-        "kind": kind,
-        "row_key": row_key,
-        "salt": salt,
-        "digest": digest,
-        "link": made,
-        "created_at": stamp(datetime.now(UTC)),
-    }
+def _row(session_id: str, **link: str | int | None) -> dict[str, Any]:
+    return {"session_id": session_id, **link, "created_at": stamp(datetime.now(UTC))}
 
 
 def _link(before: str, place: int, kind: str, row_key: str, digest: str) -> str:

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,10 @@ class _Present:
     gone: list[str] = field(default_factory=list)
     carried: list[Mapping[str, Any]] = field(default_factory=list)
 
+    def with_gone(self, more: Sequence[str]) -> _Present:
+        """Return the same parts with further withdrawn sessions."""
+        return replace(self, gone=[*dict.fromkeys((*self.gone, *more))])
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -136,12 +140,12 @@ def check_backup(
     os.close(os.open(ready, os.O_CREAT | os.O_RDWR, 0o600))
     try:
         copy_sqlite(backup, ready)
-        present = _look(database, study)
+        present = _look(database, study).with_gone(gone)
         before = set((database.parent / FOLDER).glob("*"))
         with open_store(ready) as store:
             for made in set((database.parent / FOLDER).glob(f"{ready.stem}-*")) - before:
                 made.unlink()  # the upgrade's own copy of a copy
-            checked = _check(store, ready, study, present, gone, actor, backup)
+            checked = _check(store, ready, study, present, actor, backup)
         with closing(sqlite3.connect(ready, isolation_level=None)) as plain:
             plain.execute("PRAGMA secure_delete = ON")
             plain.execute("PRAGMA journal_mode = DELETE").fetchone()
@@ -212,7 +216,7 @@ def restore_postgres(
     compare_dump(address, backup, folder, study)
     with _alone(address) as engine:
         with engine.connect() as connection:
-            present = _read_present(connection, study)
+            present = _read_present(connection, study).with_gone(gone)
             # a table that was read in a transaction cannot be replaced until it ends
             connection.rollback()
         aside = back_up(address, folder / FOLDER, stem="study-before-restore")
@@ -220,7 +224,7 @@ def restore_postgres(
         run_postgres("pg_restore", address, options)
     # older tables are upgraded under the same lock
     with open_store(address.render_as_string(hide_password=False)) as store:
-        checked = _check(store, backup, study, present, gone, actor, backup)
+        checked = _check(store, backup, study, present, actor, backup)
         detail = {"to": str(aside.resolve())}
         store.write(lambda c: add_audit(c, actor, "backup", study=study, detail=detail)).result()
     return aside, checked
@@ -261,13 +265,12 @@ def contents(connection: Connection, study: str) -> Contents:
 
 
 def _check(
-    store: Store, ready: Path, study: str, present: _Present, listed: Sequence[str], actor: str, backup: Path
+    store: Store, ready: Path, study: str, present: _Present, actor: str, backup: Path
 ) -> CheckedBackup:
-    gone = [*dict.fromkeys((*present.gone, *listed))]
     with store.read() as connection:
         known = list(connection.scalars(select(versions.c.study).distinct()))
         known += list(connection.scalars(select(sessions.c.study).distinct()))
-        here = set(connection.scalars(select(sessions.c.session_id))) & set(gone)
+        here = set(connection.scalars(select(sessions.c.session_id))) & set(present.gone)
     if study not in known:
         what = (
             f"the backup is of {', '.join(sorted(set(known)))}, not" if known else f"{backup} holds nothing"
@@ -275,7 +278,7 @@ def _check(
         raise UserError(f"{what} of {study}", mend="Choose another file.")
 
     def bring_up_to_date(connection: Connection) -> None:
-        erase_sessions(connection, gone, actor=actor)
+        erase_sessions(connection, present.gone, actor=actor)
         there = {_said(dict(row)) for row in connection.execute(_CARRIED_ROWS).mappings()}
         stones = set(withdrawn_sessions(connection))
         new = [
@@ -299,7 +302,7 @@ def _check(
             if result.broken is not None and result.head is not None
         }
         return CheckedBackup(
-            ready, contents(connection, study), present.contents, len(here), broken, frozenset(gone)
+            ready, contents(connection, study), present.contents, len(here), broken, frozenset(present.gone)
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from experiment.study.faults import Faults
+from experiment.study.yaml_source import Faults
 from stimuli.errors import UserError, did_you_mean
 from stimuli.papers import OwnFactor, own_factors
 

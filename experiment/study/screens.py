@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from experiment.study.controls import check_between
-from experiment.study.durations import milliseconds
-from experiment.study.faults import Faults, factor_settings
-from experiment.study.keys import key_name
-from experiment.study.yaml_source import KeyPath
+from experiment.study.format import key_name
+from experiment.study.yaml_source import Faults, KeyPath, factor_settings
 from experiment.trials import ANSWERED, LASTING, UNANSWERED, choice_settings
+from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.papers import papers
 

@@ -10,13 +10,11 @@ from analysis.plan import faults_of_exclusions
 from experiment.columns import trial_columns
 from experiment.study.controls import check_controls
 from experiment.study.factors import CELL, kind_of, operation_families
-from experiment.study.faults import Faults, factor_settings
 from experiment.study.format import check_format
-from experiment.study.plans import allows_assistive_input, check_planned
 from experiment.study.screens import check_procedure
-from experiment.study.study import FILE, Study
+from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
 from experiment.study.texts import read_text
-from experiment.study.yaml_source import KeyPath, read_yaml
+from experiment.study.yaml_source import Faults, KeyPath, factor_settings, read_yaml
 from stimuli.errors import UserError
 from stimuli.papers import material_keywords
 

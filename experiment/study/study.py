@@ -1,27 +1,144 @@
-"""A study for the rest of wrods: settings that passed the schema, with the file's lines for error messages."""
+"""A study for the rest of wrods: settings that passed the schema, its plans, and the training runs that it names.
+
+A trained model is prompted like its base model, with the same options, unless the study sets others.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from experiment.languages import OWN_FILE, Own, Pack, read_own
-from experiment.languages.packs import no_pack
+from analysis.plan import (
+    KEYLESS,
+    PlanContext,
+    PlannedAnalysis,
+    StudyPlan,
+    faults_of,
+    faults_of_families,
+    read_plan,
+    read_sign_rule,
+)
+from experiment.languages import OWN_FILE, Own, Pack, no_pack, read_own
 from experiment.study.factors import DesignCells, cross
+from experiment.study.format import validator
 from experiment.study.texts import StudyText, read_text, version_of
-from experiment.study.trained import as_trained
-from experiment.study.yaml_source import KeyPath, YamlSource
-from stimuli.errors import UserError
+from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
+from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, read_items
 from stimuli.papers import OwnFactor, Paper, own_factors
 
+KIND = "tuned"
+FOLDER = "tuning"
+RECORD, CURVE = "tuning.json", "loss.csv"
+"""Files of a training run: what is known about it, and its losses step by step."""
+TASK, EACH = "task", "each"
+NOT_INHERITED = frozenset({"use", "revision", "quantisation", "family", "parameters", "price", "cache"})
+"""Options of a base model that do not apply to a model trained from it."""
+
 FILE = "study.yaml"
 ITEMS = "items.jsonl"
+
+PLANNED = ("analysis", "planned")
+
+
+class Trains(Protocol):
+    """The part of a study that training runs need (:class:`experiment.study.Study` has it)."""
+
+    @property
+    def folder(self) -> Path:
+        """The study's folder."""
+
+    @property
+    def own_factor(self) -> Mapping[str, Mapping[str, Any]]:
+        """The factor that the material's items have by themselves, with its levels."""
+
+    def get(self, *path: str | int, default: Any = None) -> Any:
+        """Return a setting by its path, or the default."""
+
+
+def given_trainings(study: Trains) -> dict[str, dict[str, Any]]:
+    """Return the settings of each training run, by name; ``task: each`` is one run per task, named ``NAME-TASK``."""
+    trainings: dict[str, dict[str, Any]] = {}
+    for name, given in study.get("tuning", default={}).items():
+        if given.get("task") == EACH and TASK in study.own_factor:
+            trainings |= {
+                f"{name}-{task}": {**given, "task": task, "entry": str(name)}
+                for task in study.own_factor[TASK]
+            }
+        else:
+            trainings[str(name)] = {**given, "entry": str(name)}
+    return trainings
+
+
+def training_folder(folder: Path, name: str) -> Path:
+    """Return the folder of a training run."""
+    return folder / FOLDER / name
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return what a training has recorded; nothing where it has not begun."""
+    try:
+        record = json.loads((folder / RECORD).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as fault:
+        raise UserError(
+            f"{folder / RECORD} cannot be read: {fault}",
+            mend=f"Remove {folder} to train again.",
+        ) from fault
+    return dict(record)
+
+
+def as_trained(study: Trains, given: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Return a model's settings with ``use: tuned:NAME`` resolved; settings of other models unchanged.
+
+    ``trained`` and ``base`` then name its training run and its base model in the study.
+    """
+    kind, _, name = str(given["use"]).partition(":")
+    if kind != KIND:
+        return dict(given)
+    trainings = given_trainings(study)
+    if name not in trainings:
+        fault = unknown_name("training", name, trainings) if trainings else None
+        raise UserError(
+            f"{place}: {fault.message if fault else 'the study trains nothing'}",
+            mend=fault.mend if fault else "Say under `tuning:` what is to be trained.",
+        )
+    base = str(trainings[name]["model"])
+    models = study.get("models", "who", default={})
+    if base not in models:
+        raise UserError(
+            f"{place}: training {name} names the model {base!r}, which is not under models: who",
+            mend=unknown_name("model", base, models).mend if models else "Name the model there.",
+        )
+    inherited = {key: value for key, value in models[base].items() if key not in NOT_INHERITED}
+    overrides = {key: value for key, value in given.items() if key != "use"}
+    use = _use_of(study, name, str(models[base]["use"]))
+    return {"use": use, **inherited, **overrides, "trained": name, "base": base}
+
+
+def trained_name(folder: Path, name: str) -> str | None:
+    """Return the name that a provider gave to a trained model; None if there is none yet."""
+    try:
+        record = json.loads((training_folder(folder, name) / RECORD).read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    model_name = record.get("model_name")
+    return str(model_name) if model_name else None
+
+
+def _use_of(study: Trains, name: str, base: str) -> str:
+    """Return the kind and name under which a trained model runs, or will run."""
+    if base.startswith("openai:"):
+        return f"openai:{trained_name(study.folder, name) or f'{KIND}:{name}'}"
+    return f"hf:{FOLDER}/{name}/model"
 
 
 @dataclass(frozen=True)
@@ -247,3 +364,86 @@ class Study:
             for i, screen in enumerate(self.source.data["procedure"])
             if "items" in screen.get("practice", {})
         ]
+
+
+def planned_analyses(study: Study) -> list[PlannedAnalysis]:
+    """Return the planned analyses of a validated study, with every default."""
+    factors = {name: list(levels) for name, levels in study.factors.items()}
+    return [read_plan(str(name), spec, factors) for name, spec in study.get(*PLANNED, default={}).items()]
+
+
+def study_plan(study: Study) -> StudyPlan:
+    """Return the planned analyses of a study with what their description needs."""
+    return StudyPlan(
+        tuple(planned_analyses(study)),
+        {name: list(levels) for name, levels in study.factors.items()},
+        study.get("analysis", "exclude", default={}),
+        study.get("participants", "wanted"),
+        _compares_items(study),
+        _signs_in_words(),
+    )
+
+
+def _signs_in_words() -> dict[str, str]:
+    """Return the description of each sign of careless answering in the study format."""
+    schema: Any = validator().schema
+    signs = schema["properties"]["analysis"]["properties"]["exclude"]["properties"]["sessions"]["properties"]
+    return {name: str(sign["description"]).partition(", such as")[0] for name, sign in signs.items()}
+
+
+def check_planned(study: Study, faults: Faults) -> None:
+    """Add all errors of the planned analyses to ``faults``."""
+    given = study.get(*PLANNED, default={})
+    for name in given if isinstance(given, Mapping) else ():
+        path, spec = (*PLANNED, str(name)), given[name]
+        if isinstance(spec, Mapping):
+            faults.check(_check_plan, study, faults, path)
+    faults.check(_check_families, study, faults, reads=[PLANNED])
+
+
+def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
+    """Check one plan, except for parts whose settings violate the schema."""
+    broken = [
+        keys[len(path)] for keys in faults.broken if keys[: len(path)] == path and len(keys) > len(path)
+    ]
+    factors = (
+        {name: list(levels) for name, levels in study.factors.items()}
+        if faults.is_sound(*factor_settings())
+        else None
+    )
+    models = study.models if faults.is_sound(("models", "who")) else None
+    steps = (
+        {
+            str(next(iter(screen["block"]["trial"][-1])))
+            for screen in study.get("procedure")
+            if "block" in screen
+        }
+        if faults.is_sound(("procedure",))
+        else None
+    )
+    design = PlanContext(factors, models, steps, _compares_items(study), allows_assistive_input(study))
+    faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
+
+
+def _check_families(study: Study, faults: Faults) -> None:
+    faults.add(study.place, PLANNED, faults_of_families(study.get(*PLANNED, default={})))
+
+
+def _compares_items(study: Study) -> bool:
+    """Return whether the report compares conditions of one reader over the same items, with a plan's bound."""
+    return study.own is not None
+
+
+def session_rules(study: Study) -> dict[str, float]:
+    """Return the declared exclusion rules for sessions: sign → the value above which it counts.
+
+    The proportion of correct answers, which is bad if low, is stored as the proportion of wrong ones.
+    """
+    given = study.get("analysis", "exclude", "sessions", default={})
+    rules = {sign: read_sign_rule(sign, text).above for sign, text in given.items()}
+    return {**rules, KEYLESS: math.inf} if allows_assistive_input(study) else rules
+
+
+def allows_assistive_input(study: Study) -> bool:
+    """Return whether text without key strokes is not a sign of carelessness in a study."""
+    return bool(study.get("participants", "assistive_input"))

@@ -15,15 +15,21 @@ from statistics import fmean
 from typing import Any
 
 from analysis.plan import listing, rules_in_words, summary_of
-from experiment.checking.model_capabilities import giving_of, reads_with_encoder
-from experiment.checking.model_requirements import needs_of, refused_answers, replicates_alike
-from experiment.checking.planned import planned_of
+from experiment.checking.model_capabilities import (
+    giving_of,
+    needs_of,
+    planned_of,
+    reads_with_encoder,
+    refused_answers,
+    replicates_alike,
+)
 from experiment.checking.resource_estimates import size_of
 from experiment.checking.settings import model_settings, papers_prompt
 from experiment.languages import wording_language
 from experiment.lists import count_label_maps, is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.api.prices import price_of
 from experiment.models.costs import Price, format_usd
+from experiment.models.engine import ModelSettings
 from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import (
     longest_prompt,
@@ -33,16 +39,15 @@ from experiment.models.planning import (
     tells_of_prompts,
 )
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
-from experiment.models.planning.session_template import SessionTemplate
+from experiment.models.planning.prompting_settings import SessionTemplate
 from experiment.models.prompts import Prompter, read_step
-from experiment.models.prompts.published import judge_prompt, paper_prompts
-from experiment.models.settings import ModelSettings
+from experiment.models.prompts.prompter import judge_prompt, paper_prompts
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.published import judge_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
 from experiment.study import Study
 from experiment.study.factors import operation_families
-from experiment.study.plans import study_plan
+from experiment.study.study import study_plan
 from experiment.trials import CHOSEN, TYPED, UNANSWERED
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError

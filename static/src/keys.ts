@@ -9,7 +9,7 @@ const CAPS: Record<string, string> = Object.fromEntries(
 );
 const ROWS = ["1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm"];
 
-/** One name for a key, whatever the case, the shift lock, the script of a digit or the spelling; as in experiment/study/keys.py. */
+/** One name for a key, whatever the case, the shift lock, the script of a digit or the spelling; as in experiment/study/format.py. */
 export function keyName(key: string): string {
   const narrow = key.replace(/[！-～]/g, (sign) => String.fromCharCode(sign.charCodeAt(0) - 0xfee0));
   const lower = narrow.toLowerCase().replaceAll("i\u0307", "i").normalize("NFC").replaceAll("ı", "i");

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from stimuli.audit.balance import ABOUT as WORDNESS_ABOUT
 from stimuli.audit.balance import GroupBalance, agreement, decides_words, first_lines, shared_answers
 from stimuli.audit.changed import Changes, changes
-from stimuli.audit.choices import Choices, choices
 from stimuli.audit.findings import (
     LEVELS,
     AuditFinding,
@@ -25,7 +24,9 @@ from stimuli.audit.findings import (
 from stimuli.audit.shortcut import (
     CARRIER,
     SIMILAR,
+    Choices,
     ShortcutTest,
+    choices,
     folded,
     shortcut_test,
     shown_text,

@@ -182,14 +182,14 @@ def agreement(items: Sequence[Item], fillers: Sequence[Item], settings: AuditSet
     for set_name, members in by_set(items).items():
         for by in dict.fromkeys(factor for item in members for factor in item.condition):
             levels = [item.condition.get(by) for item in members]
-            groupings.append(_grouping(set_name, by, members, levels, settings.by_design))
+            groupings.append(_grouping(set_name, by, _Compared(members, levels), settings.by_design))
         answering = [*members, *(item for item in fillers if item.set_name == set_name)]
         if shared_answers(answering):
             groupings.append(_by_answer(set_name, answering, settings))
         if settings.lists:
             once = first_lines(members)
             levels = [settings.lists.get(item.item_id) for item in once]
-            groupings.append(_grouping(set_name, LIST, once, levels, settings.by_design))
+            groupings.append(_grouping(set_name, LIST, _Compared(once, levels), settings.by_design))
     present = tuple(grouping for grouping in groupings if grouping is not None)
     return GroupBalance(SMD_LIMIT, present) if present else None
 
@@ -199,10 +199,10 @@ def _by_answer(set_name: str, items: Sequence[Item], settings: AuditSettings) ->
     levels = [item.answer for item in items]
     weights = list(map(float, line_weights(items, every_line=settings.every_line)))
     if not decides_words(items):
-        return _grouping(set_name, ANSWER, items, levels, settings.by_design, weights=weights)
+        return _grouping(set_name, ANSWER, _Compared(items, levels, weights), settings.by_design)
     measured = string_covariates(items, settings.language)
     designed = {*settings.by_design, *BY_DESIGN}
-    return _grouping(set_name, ANSWER, items, levels, designed, weights=weights, measured=measured)
+    return _grouping(set_name, ANSWER, _Compared(items, levels, weights, measured), designed)
 
 
 def first_lines(items: Sequence[Item]) -> list[Item]:
@@ -222,18 +222,22 @@ def shared_answers(items: Sequence[Item]) -> tuple[str, ...]:
     return answers if 2 <= len(answers) <= _MOST_CLASSES else ()
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """Items with the level of each; covariates are the items' own, unless others were measured."""
+
+    items: Sequence[Item]
+    levels: Sequence[str | None]
+    weights: Sequence[float] | None = None
+    measured: Sequence[Mapping[str, object]] | None = None
+
+
 def _grouping(
-    set_name: str,
-    by: str,
-    items: Sequence[Item],
-    levels: Sequence[str | None],
-    by_design: Collection[str],
-    *,
-    weights: Sequence[float] | None = None,
-    measured: Sequence[Mapping[str, object]] | None = None,
+    set_name: str, by: str, compared: _Compared, by_design: Collection[str]
 ) -> CovariateGrouping | None:
+    items, weights, measured = compared.items, compared.weights, compared.measured
     described = [item.covariates for item in items] if measured is None else measured
-    groups = tuple(dict.fromkeys(level for level in levels if level is not None))
+    groups = tuple(dict.fromkeys(level for level in compared.levels if level is not None))
     names = tuple(
         dict.fromkeys(
             name
@@ -249,7 +253,7 @@ def _grouping(
         name: {
             group: [
                 (float(value), part)
-                for covariates, level, part in zip(described, levels, parts, strict=True)
+                for covariates, level, part in zip(described, compared.levels, parts, strict=True)
                 if level == group and isinstance(value := covariates.get(name), int | float)
             ]
             for group in groups

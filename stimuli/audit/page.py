@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from stimuli.audit.audit import CHECKS, Audit
 from stimuli.audit.balance import CovariateGrouping
 from stimuli.audit.changed import Changes
-from stimuli.audit.choices import Choices
-from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, ShortcutTest
+from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, Choices, ShortcutTest
 from stimuli.files import replace_file
 from stimuli.fonts import font_families
 

@@ -1,8 +1,16 @@
 """Loaders of materials: one module a corpus, and one for the user's own tables. Data stay where the user keeps them."""
 
-from stimuli.corpora.corpus import BadRecord, Corpus, CorpusSplit, Hub, Loaded, Record, RecordLocation
+from stimuli.corpora.corpus import (
+    BadRecord,
+    Corpus,
+    CorpusSplit,
+    Hub,
+    Loaded,
+    Record,
+    RecordLocation,
+    SourceText,
+)
 from stimuli.corpora.loading import corpora, load_corpus, subset, texts_of
-from stimuli.corpora.rows import SourceText
 
 __all__ = [
     "BadRecord",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
-from stimuli.corpora.rows import RawRecord
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, RawRecord, Record, RecordLocation
 
 _LETTERS = "ABCDE"
 _OPTION = re.compile(r"\s*\(?(?P<letter>[A-E])\)\s*(?P<text>.*?)\s*", re.DOTALL)

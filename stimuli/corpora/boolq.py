@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
-from stimuli.corpora.rows import RawRecord
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, RawRecord, Record, RecordLocation
 
 
 def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
-from stimuli.corpora.rows import Numbered, RawRecord, array_rows
+from stimuli.corpora.corpus import (
+    Corpus,
+    CorpusSplit,
+    Hub,
+    Numbered,
+    RawRecord,
+    Record,
+    RecordLocation,
+    array_rows,
+)
 from stimuli.errors import UserError
 
 CATEGORIES = {"m": "matching", "s": "summary", "l": "logic", "a": "arithmetic", "c": "commonsense"}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from stimuli.corpora.rows import opened
+from stimuli.corpora.corpus import opened
 from stimuli.errors import UserError
 from stimuli.files import data_file
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
-from stimuli.corpora.rows import RawRecord
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, RawRecord, Record, RecordLocation
 
 _NUMBER = re.compile(
     r"(?P<sign>[-+\u2212]?)\s*\$?\s*(?P<whole>\d{1,3}(?:,\d{3})+|\d+)?(?P<part>\.\d+)?\s*%?\s*\.?"

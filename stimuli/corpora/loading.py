@@ -12,8 +12,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from stimuli.corpora.corpus import BadRecord, Corpus, CorpusSplit, Loaded, Record, RecordLocation
-from stimuli.corpora.rows import RawRecord, SourceText
+from stimuli.corpora.corpus import (
+    BadRecord,
+    Corpus,
+    CorpusSplit,
+    Loaded,
+    RawRecord,
+    Record,
+    RecordLocation,
+    SourceText,
+)
 from stimuli.entry_points import registry
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
-from stimuli.corpora.rows import RawRecord
+from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, RawRecord, Record, RecordLocation
 
 # Last task of each split, by Austin et al. (2021), section 2.1.
 _LAST_TASK = {"prompt": 10, "test": 510, "validation": 600, "train": 974}

@@ -13,8 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-from stimuli.corpora.corpus import Corpus, CorpusSplit, Record, RecordLocation
-from stimuli.corpora.rows import RawRecord, SourceText
+from stimuli.corpora.corpus import Corpus, CorpusSplit, RawRecord, Record, RecordLocation, SourceText
 from stimuli.files import data_file
 
 SOURCE = "RealtimeQA"

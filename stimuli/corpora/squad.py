@@ -6,8 +6,17 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, Record, RecordLocation
-from stimuli.corpora.rows import Numbered, RawRecord, array_rows, line_rows
+from stimuli.corpora.corpus import (
+    Corpus,
+    CorpusSplit,
+    Hub,
+    Numbered,
+    RawRecord,
+    Record,
+    RecordLocation,
+    array_rows,
+    line_rows,
+)
 from stimuli.errors import UserError
 
 _ARTICLES = re.compile(r'"data"\s*:\s*(?=\[)')

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from rapidfuzz.distance import OSA
 
+from stimuli.corpora.corpus import json_object, opened
 from stimuli.corpora.encodings import (
     OLD_WORKBOOK,
     WORKBOOK,
@@ -29,7 +30,6 @@ from stimuli.corpora.encodings import (
     kind_of_bytes,
     read_decoded,
 )
-from stimuli.corpora.rows import json_object, opened
 from stimuli.errors import UserError, missing_column, together, unknown_name
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from stimuli.corpora.rows import json_lines
+from stimuli.corpora.corpus import json_lines
 from stimuli.errors import UserError, unknown_name
 from stimuli.htest.rules import Label, rule
 from stimuli.lexicon import pronounced_words, pronunciations

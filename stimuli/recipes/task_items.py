@@ -14,9 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stimuli.corpora.corpus import Record
+from stimuli.corpora.corpus import Record, SourceText
 from stimuli.corpora.loading import corpora
-from stimuli.corpora.rows import SourceText
 from stimuli.errors import UserError
 from stimuli.item import Item, Provenance
 from stimuli.recipes.conditions import (

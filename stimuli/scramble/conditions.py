@@ -16,9 +16,8 @@ from itertools import accumulate, compress, repeat
 from typing import Literal, NamedTuple, cast
 
 from stimuli.lexicon import require_lexicon, tells_words
-from stimuli.scramble.alphabets import lower, upper
 from stimuli.scramble.changes import Change, SpanForm, described
-from stimuli.scramble.edits import Unmoved
+from stimuli.scramble.edits import Unmoved, lower, upper
 from stimuli.scramble.letter_forms import TOO_SHORT, LetterForms, Outcome, Writing
 from stimuli.scramble.orders import ScrambleRule
 from stimuli.scramble.sentences import (

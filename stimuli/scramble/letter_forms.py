@@ -14,9 +14,8 @@ from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from stimuli.lexicon import is_real_word, listed_words
-from stimuli.scramble.alphabets import Alphabet, lower, with_case_of
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Permutation, Spelt, Tail, known_tail, tail_of
-from stimuli.scramble.edits import SiteRule, Transposed, exchange
+from stimuli.scramble.edits import Alphabet, SiteRule, Transposed, exchange, lower, with_case_of
 from stimuli.scramble.orders import Arrangement, ScrambleRule, Spelling
 from stimuli.words import (
     WITHOUT_SPACES,

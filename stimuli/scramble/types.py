@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple
 
 from stimuli.entry_points import added
 from stimuli.errors import UserError, did_you_mean, unknown_name
-from stimuli.scramble.alphabets import Alphabet, alphabet
 from stimuli.scramble.edits import (
     AllSubstituted,
+    Alphabet,
     Deleted,
     Inserted,
     Nothing,
@@ -25,6 +25,7 @@ from stimuli.scramble.edits import (
     SubstitutedOne,
     Transposed,
     Unmoved,
+    alphabet,
 )
 from stimuli.scramble.orders import Exchanges, Neighbours, Reversed, ScrambleRule, Shuffled, ShuffledButDrawn
 from stimuli.words import scramble_data

@@ -12,10 +12,10 @@ from scipy import stats
 
 from analysis import Tables, load
 from analysis.descriptives import describe
+from analysis.exclusions import COUNTED_ONCE, unseen
 from analysis.frames import ModelData, accuracy_data
 from analysis.measures.accuracy import against_chance, with_chance
 from analysis.plan import MEASURES, Plan, against_reference
-from analysis.preprocessing.exclusions import COUNTED_ONCE, unseen
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import with_copies_told
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover

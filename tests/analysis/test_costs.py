@@ -21,9 +21,9 @@ from analysis.costs.ratios import (
     log_ratios,
     paired_profile,
     profiles,
+    time_scales,
     unit_costs,
 )
-from analysis.costs.times import time_scales
 from analysis.costs.words import linking, reading_profile, spill_over
 from analysis.figures import Drawing
 from analysis.planned import plans

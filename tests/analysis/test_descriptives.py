@@ -20,10 +20,10 @@ from analysis.descriptives import (
     describe_rows,
     why_no_interval,
 )
+from analysis.exclusions import flow
 from analysis.intervals import share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import accuracy, against_chance
 from analysis.plan import MEASURES
-from analysis.preprocessing.participant_flow import flow
 from analysis.report.described.layouts import students_told
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows

@@ -13,7 +13,7 @@ from analysis import Tables, load
 from analysis.frames import TAKEN
 from analysis.names import MARK, as_given
 from analysis.report import write_report
-from analysis.report.factor_names import CALCULATED, marked
+from analysis.report.content import CALCULATED, marked
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover
 
 FACTORS_OF_PAPERS = {"condition", "examples", "making", "task", "text"}

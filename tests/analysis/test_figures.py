@@ -16,8 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from analysis.costs.ratios import LevelCost, ShownIntervals
-from analysis.costs.times import TimeSpread
+from analysis.costs.ratios import LevelCost, ShownIntervals, TimeSpread
 from analysis.descriptives import describe_rows, scored
 from analysis.figures.conditions import MOST_BELOW, ConditionMeans, condition_figure, position_figure
 from analysis.figures.cost import MOST_TOGETHER, _shares, time_distribution_figure

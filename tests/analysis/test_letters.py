@@ -26,7 +26,7 @@ from analysis.letters.predictor_comparison import MATCHES
 from analysis.readers import group_order, kinds_of
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter
-from analysis.report.reading_order import SIMULATED
+from analysis.report.document import SIMULATED
 from analysis.report.references import cited_in
 from experiment.papers.letter_position import chapter as letters
 from experiment.papers.letter_position.chapter import Explanations, costs_beside, measures

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import load
+from analysis.exclusions import IDENTICAL, TIMED
 from analysis.frames import missing_rows
 from analysis.measures.accuracy import accuracy, adjusted_accuracy, missingness, with_chance
 from analysis.measures.recovery import (
@@ -46,7 +47,6 @@ from analysis.measures.similarity import cosines, similarity
 from analysis.mixed import fit
 from analysis.plan_runner import analyse_missingness, analyse_shares
 from analysis.planned import plans
-from analysis.preprocessing.exclusions import IDENTICAL, TIMED
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import PLANNED, study_rows

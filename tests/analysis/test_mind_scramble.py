@@ -14,8 +14,8 @@ import pytest
 from scipy.stats import kendalltau
 
 from analysis import load
+from analysis.exclusions import IDENTICAL
 from analysis.measures.similarity import FILE
-from analysis.preprocessing.exclusions import IDENTICAL
 from analysis.report.apa_tables import Head
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.studies_page import write_studies_page

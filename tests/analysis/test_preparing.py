@@ -7,17 +7,18 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.preprocessing.exclusions import (
+from analysis.exclusions import (
     Bounds,
     EveryTime,
     SpreadTrimming,
     alternatives,
     declared_rules,
+    flow_steps,
     session_signs,
     sessions_against_rules,
     time_bounds,
+    time_steps,
 )
-from analysis.preprocessing.participant_flow import flow_steps, time_steps
 from experiment.people import quality
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make

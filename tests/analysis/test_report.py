@@ -24,13 +24,20 @@ from analysis.report import chapters, method, numbering
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material, ReportedFit, referred
 from analysis.report.content import gather
-from analysis.report.document import document_of
+from analysis.report.document import document_of, words_in
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Heading, Paragraph
-from analysis.report.numbering import MOST_FIGURES, MOST_TABLES, MOST_WORDS, Illustrated, Numbered, in_order
-from analysis.report.reading_order import words_in
+from analysis.report.numbering import (
+    MOST_FIGURES,
+    MOST_TABLES,
+    MOST_WORDS,
+    Illustrated,
+    Numbered,
+    in_order,
+    refusal,
+    refusal_of_figure,
+)
 from analysis.report.results.tables import model_table
-from analysis.report.worth import refusal, refusal_of_figure
 from analysis.report.write import render, write_report
 from analysis.results import FittedModelResult
 from analysis.tables import write_trials_csv

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from analysis import apa, load
+from analysis.exclusions import reasons_named
 from analysis.plan import MEASURES
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
-from analysis.preprocessing.participant_flow import reasons_named
 from analysis.report.answer import MOST_FINDINGS, answer, answer_tables, as_text
 from analysis.report.content import gather
 from analysis.report.effect_sizes import felt

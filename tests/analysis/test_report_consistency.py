@@ -19,12 +19,11 @@ from analysis.readers import spoken
 from analysis.report.apa_tables import Head
 from analysis.report.chapters import optional_names
 from analysis.report.content import gather
-from analysis.report.figure_sources import figure_source
 from analysis.report.inline import plain_text
 from analysis.report.layout import explains_dashes
-from analysis.report.numbering import ReportContent
+from analysis.report.numbering import ReportContent, numbers_in
+from analysis.report.provenance import figure_source
 from analysis.report.results import in_mixed_model
-from analysis.report.worth import numbers_in
 from analysis.robustness import SAME, SCALE
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover

@@ -14,9 +14,16 @@ from analysis import apa
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document
 from analysis.report.layout import ChapterLayout
-from analysis.report.numbering import MANUSCRIPT, MOST_TABLES, ExhibitNumbers, Numbered, in_order
+from analysis.report.numbering import (
+    LONGEST,
+    MANUSCRIPT,
+    MOST_TABLES,
+    ExhibitNumbers,
+    Numbered,
+    in_order,
+    refusal,
+)
 from analysis.report.terms import term_in_words
-from analysis.report.worth import LONGEST, refusal
 from analysis.report.write import render_document
 
 TABLES = """

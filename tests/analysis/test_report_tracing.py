@@ -15,7 +15,7 @@ import pytest
 
 from analysis import apa, load
 from analysis.report.chapters import optional_names
-from analysis.report.figure_sources import SAME_NUMBERS
+from analysis.report.provenance import SAME_NUMBERS
 from analysis.report.write import write_report
 from tests.analysis.conftest import Rehearsal
 from tests.analysis.test_report_r import small_study

@@ -14,18 +14,18 @@ import pytest
 from scipy import special, stats
 
 from analysis import Tables, load
+from analysis.exclusions import alternatives
 from analysis.measures.recovery import recovery_trials
 from analysis.plan import Plan
 from analysis.plan_runner import analyse_shares, carry_out, carry_out_all
 from analysis.planned import plans
-from analysis.preprocessing.exclusions import alternatives
 from analysis.report.answer import answer_tables
 from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import asking, missing, robustness
+from analysis.report.document import SIMULATED
 from analysis.report.grades import grade_of, support_of
 from analysis.report.numbering import ExhibitNumbers
 from analysis.report.planned_effects import planned_effects
-from analysis.report.reading_order import SIMULATED
 from analysis.results import Contrast
 from analysis.robustness import (
     ANSWERS,

@@ -18,9 +18,8 @@ from scipy.optimize import LinearConstraint, milp
 from analysis import load
 from analysis.planned import plans
 from analysis.report.blocks import Chapter, Material
-from analysis.reproductions import scrambled_bench_tables
-from analysis.reproductions.reproductions import Reproduction, reproduce_paper, write_page
-from experiment.cli.reproduce import own_choice, own_text
+from analysis.reproductions import Reproduction, reproduce_paper, scrambled_bench_tables, write_page
+from experiment.cli.report import own_choice, own_text
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
 from experiment.papers.scrambled_bench.chapter import write

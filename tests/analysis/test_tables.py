@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from analysis import load
-from analysis.preprocessing.exclusions import TIMED, time_bounds
-from analysis.preprocessing.participant_flow import flow
+from analysis.exclusions import TIMED, flow, time_bounds
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows, write_handover

@@ -142,9 +142,9 @@ def write_study(folder: Path, trials: int, machines: int = MACHINES, conditions:
 def steps(folder: Path, name: str) -> Callable[[], Any]:
     """Return a step to measure in a process of its own."""
     from analysis import load
+    from analysis.exclusions import flow_steps
     from analysis.measures.accuracy import accuracy, with_chance
     from analysis.measures.retention import cost_ratios
-    from analysis.preprocessing.participant_flow import flow_steps
 
     def measured() -> Any:
         tables = load(folder)

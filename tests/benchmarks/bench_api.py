@@ -138,9 +138,9 @@ class _Records:
     """Stores each reply as a run does: trial, call and score in one transaction, in groups."""
 
     def __init__(self, folder: Path) -> None:
+        from experiment.integrity.build_provenance import ensure_version
         from experiment.scoring.trial import score_trial
         from experiment.store import open_store, records
-        from experiment.store.versions import ensure_version
 
         self.records = records
         self.score_trial = score_trial

@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from experiment.models import Message, ModelSettings, Request  # noqa: E402
 from experiment.models.local import LocalEngine  # noqa: E402
-from stimuli.htest.generation import generate  # noqa: E402
+from stimuli.recipes.htest import generate  # noqa: E402
 
 SEED, ITEMS, ROUNDS = 20_240, 200, 3
 VOCABULARY = 8192

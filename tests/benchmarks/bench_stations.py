@@ -56,6 +56,7 @@ def serve(folder: str, kind: str) -> None:
     """Serve until standard input closes, telling port and certificate on the first line."""
     from experiment.checking import load_study
     from experiment.people.app import create_app
+    from experiment.people.connections import listen
     from experiment.people.lab.serving import open_lab
     from experiment.people.server import StudyServer
     from experiment.people.service import PeopleSettings, service_for
@@ -71,10 +72,10 @@ def serve(folder: str, kind: str) -> None:
         if kind == "waitress":
             return serve_by_waitress(app)
         if kind == "alone":
-            server: Any = StudyServer(app, "127.0.0.1", 0)
+            server: Any = StudyServer(app, listen("127.0.0.1", 0))
         else:
-            at = open_lab(app, host="127.0.0.1", port=0, kiosk=kind == "http", pin=None,
-                          folder=study.folder / "lab", tell=lambda _: None)  # fmt: skip
+            at = open_lab(app, host="127.0.0.1", port=0, pin=None,
+                          certificates=None if kind == "http" else study.folder / "lab", tell=lambda _: None)  # fmt: skip
             server = at.server
             authority = str(at.certificate.authority) if at.certificate else ""
         print(json.dumps([server.port, authority]), flush=True)

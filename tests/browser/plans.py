@@ -6,8 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from experiment.languages import pack_for
-from experiment.procedure.feedback import block_feedback, practice_feedback
-from experiment.procedure.lines import break_lines
+from experiment.procedure.steps import block_feedback, break_lines, practice_feedback
 
 TEXTS: Any = pack_for("en").texts
 ENGLISH: Any = SimpleNamespace(pack=pack_for("en"))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from experiment.simulated.reader import SimulatedReader
 from experiment.simulated.truth import GroundTruth
 from experiment.study import Study
-from experiment.study.keys import key_name, stroke_name
+from experiment.study.format import key_name, stroke_name
 from experiment.trials import LASTING, TYPED
 
 if TYPE_CHECKING:

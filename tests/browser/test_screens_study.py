@@ -12,10 +12,11 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.people.app import create_app
+from experiment.people.connections import listen
 from experiment.people.server import StudyServer
 from experiment.people.service import PeopleSettings, service_for
 from experiment.store import open_store
-from experiment.store.queries import all_events, all_regions, sessions_overview, trials_with_scores
+from experiment.store.records import all_events, all_regions, sessions_overview, trials_with_scores
 from stimuli.item import build_meta, write_items
 from tests.browser.plans import TEXTS
 from tests.browser.walking import trial_shown
@@ -75,7 +76,7 @@ def test_a_participant_goes_through_every_kind_of_screen_and_all_is_stored(study
     with open_store(study.folder) as store, ExitStack() as running:
         settings = PeopleSettings(password_hash="-", secret=b"a signing key for tests")
         app = create_app({study.id: service_for(study, store)}, config=settings)
-        server = StudyServer(app, "127.0.0.1", 0)
+        server = StudyServer(app, listen("127.0.0.1", 0))
         threading.Thread(target=server.run, daemon=True).start()
         running.callback(server.close)
         page = new_page(f"http://127.0.0.1:{server.port}/windows/")

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from experiment.scoring.assertions import examine
-from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox, run_program
+from experiment.scoring.sandbox import SandboxUnavailable, examine, require_sandbox, run_program
 
 
 def require_or_skip() -> None:

@@ -17,12 +17,12 @@ from scipy import stats
 
 from analysis import load
 from analysis.descriptives import describe
+from analysis.exclusions import of_flagged_sessions
 from analysis.long_table import Roles, hand_over_table
 from analysis.names import MARK
 from analysis.plan import RATING
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
-from analysis.preprocessing.exclusions import of_flagged_sessions
 from analysis.report.content import gather
 from analysis.report.method import method_parts
 from analysis.report.write import claimed_folder, dated_folder

@@ -12,7 +12,7 @@ from experiment.checking import load_study
 from experiment.cli import SECTIONS, main
 from experiment.cli.new import templates
 from experiment.integrity.build_provenance import BUILT_FROM, changed_since_build, require_current_items
-from experiment.templates.parts import parts_of
+from experiment.templates import parts_of
 from stimuli.item import read_meta
 from tests.experiment.commands import wrods
 

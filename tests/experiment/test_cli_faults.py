@@ -18,9 +18,9 @@ from click.testing import Result
 
 from experiment.checking import load_study
 from experiment.cli import MENDS, as_user_error
-from experiment.cli import progress as module
-from experiment.cli.progress import WorkProgress
+from experiment.cli import terminal as module
 from experiment.cli.report import tell_step
+from experiment.cli.terminal import WorkProgress
 from experiment.papers.inside.chapters.layers.hidden_states import LayersDone
 from tests.experiment.commands import wrods
 

@@ -25,7 +25,7 @@ from experiment.configuration import config_file
 from experiment.demo.tour import LocalServer, fill
 from experiment.people.recruitment.admission import find_invitation
 from experiment.people.recruitment.codes import recruitment_for
-from experiment.store import open_store, queries, records
+from experiment.store import open_store, records
 from experiment.store.tables import sessions
 from experiment.study import Study
 from tests.experiment.commands import wrods
@@ -47,7 +47,7 @@ def collected(make_study: Callable[..., Study]) -> Study:
 
 def readers(study: Study) -> list[str]:
     with open_store(study.folder) as store, store.read() as connection:
-        return sorted(str(row["reader"]) for row in queries.sessions_overview(connection, study.id))
+        return sorted(str(row["reader"]) for row in records.sessions_overview(connection, study.id))
 
 
 def told(result: Result) -> Any:
@@ -146,7 +146,7 @@ def test_a_served_study_keeps_backups_and_takes_a_withdrawal_but_no_restore(coll
     assert readers(collected) == ["S001", "S003"]
     # the copy of the end is the one of its hour that is kept
     with open_store(copies()[-1]) as store, store.read() as connection:
-        assert len(queries.sessions_overview(connection, collected.id)) == READERS - 1
+        assert len(records.sessions_overview(connection, collected.id)) == READERS - 1
 
 
 def test_a_server_killed_outright_leaves_a_backup_that_can_be_restored(collected):
@@ -274,7 +274,7 @@ def test_serve_tells_the_platforms_link_and_looks_from_outside(make_study):
 
 
 def test_signed_links_are_written_for_ids_and_need_a_key(make_study, monkeypatch, tmp_path):
-    from experiment.people.recruitment.signed_links import check_own
+    from experiment.people.recruitment.return_links import check_own
 
     monkeypatch.delenv("WRODS_SECRET", raising=False)
     study = make_study(("seed: 7\n", "seed: 7\nparticipants: {recruit: link}\n"))

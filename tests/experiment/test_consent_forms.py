@@ -10,7 +10,7 @@ import pytest
 
 from experiment.cli.new import templates
 from experiment.study.texts import render_text
-from experiment.templates.parts import consent_form, consent_source, parts_of
+from experiment.templates import consent_form, consent_source, parts_of
 from tests.experiment.commands import wrods
 
 ELEMENTS = (

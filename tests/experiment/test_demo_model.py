@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.demo.training.card import model_card
+from experiment.demo.training.__main__ import model_card
 from experiment.demo.training.network import TEMPLATE_FILE, build_network, build_tokenizer, prompt_for
-from experiment.demo.training.recipe import RECIPE_FILE, read_recipe
-from experiment.demo.training.words import ExampleSource, split_words, words_sha256
+from experiment.demo.training.recipe import RECIPE_FILE, ExampleSource, read_recipe, split_words, words_sha256
 
 torch = pytest.importorskip("torch")
 
@@ -96,7 +95,7 @@ def _source() -> ExampleSource:
 
 
 def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scrambled(network, tokenizer):
-    from experiment.demo.training.measure import greedy_answers, scrambled_once
+    from experiment.demo.training.network import greedy_answers, scrambled_once
 
     words = TRAINING_WORDS.split()
     assert set(words) <= set(split_words(read_recipe()).training)
@@ -107,8 +106,8 @@ def test_greedy_answers_restore_training_words_that_are_intact_or_lightly_scramb
 
 
 def test_log_probabilities_are_those_of_a_letter_by_letter_reading(network, tokenizer):
-    from experiment.demo.training.measure import log_probabilities
-    from experiment.demo.training.words import Example
+    from experiment.demo.training.network import log_probabilities
+    from experiment.demo.training.recipe import Example
 
     prompt = tokenizer(prompt_for("gadren"))["input_ids"]
     total = 0.0
@@ -123,7 +122,7 @@ def test_log_probabilities_are_those_of_a_letter_by_letter_reading(network, toke
 
 def test_training_twice_from_one_seed_gives_the_same_weights():
     def weights(seed: int) -> dict[str, Any]:
-        from experiment.demo.training.learn import train
+        from experiment.demo.training.network import train
 
         recipe = replace(read_recipe(), seed=seed, width=32, heads=2, inner_width=64, depth=2, batch=16)
         tokenizer = build_tokenizer()

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from experiment.languages import find_pack, pack_for
-from experiment.languages.packs import fault_of_text, pack_file, pack_languages
+from experiment.languages import fault_of_text, find_pack, pack_file, pack_for, pack_languages
 from stimuli.errors import UserError
 
 ENGLISH = pack_for("en").texts

@@ -18,10 +18,9 @@ from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.papers.mind_scramble import verdicts
 from experiment.papers.mind_scramble.verdicts import CORRECTED, RELEASED, SCORERS, fault_rows, values_of
-from experiment.scoring.execution import FATES
-from experiment.scoring.sandbox import SandboxUnavailable, require_sandbox
+from experiment.scoring.sandbox import FATES, SandboxUnavailable, require_sandbox
 from experiment.study import Study
-from experiment.templates.parts import parts_of
+from experiment.templates import parts_of
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
 TEMPLATE = "mind-scramble"

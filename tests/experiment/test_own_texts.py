@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from experiment.integrity.build_provenance import ensure_version
 from experiment.languages import pack_for, read_own, wording
 from experiment.models.prompts import Prompter
 from experiment.people.service import service_for
 from experiment.procedure import plan_session
 from experiment.store import open_store, records
-from experiment.store.versions import ensure_version
 from experiment.study import Study
 from experiment.study.yaml_source import parse_yaml
 from experiment.summaries.plain_english import asked_in_english

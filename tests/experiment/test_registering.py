@@ -22,12 +22,12 @@ from experiment.demo.tour import LocalServer, fill
 from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
 from experiment.integrity.freezing import Registration, registration_of
-from experiment.models.settings import ModelSettings
+from experiment.models.engine import ModelSettings
 from experiment.people.dashboard.reading import audit_of, in_words
-from experiment.store import open_store, queries
+from experiment.store import open_store, records
 from experiment.store.tables import regions
 from experiment.study import Study
-from experiment.study.plans import planned_analyses, study_plan
+from experiment.study.study import planned_analyses, study_plan
 from experiment.summaries.registration import registration
 from stimuli.errors import UserError
 from tests.experiment.commands import wrods
@@ -194,7 +194,7 @@ def test_regions_outside_the_declared_bounds_stay_and_say_so(make_study, tmp_pat
             fill(study, server.links, readers=1, pause=0, told=lambda _: None)
 
         def read_word_by_word(connection: Any) -> None:
-            first = next(iter(queries.trials_with_scores(connection, study.id)))
+            first = next(iter(records.trials_with_scores(connection, study.id)))
             key = {name: first[name] for name in ("session_id", "trial_index", "attempt")}
             rows = [key | {"region": place, "shown": "x", "rt": rt} for place, rt in times.items()]
             connection.execute(regions.insert(), rows)

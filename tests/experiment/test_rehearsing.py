@@ -9,11 +9,11 @@ from sqlalchemy import update
 
 from experiment.cli.new import copy_template, templates
 from experiment.people.app import LocalServer
-from experiment.rating.answers import answers_of, rating_for
+from experiment.rating import answers_of, rating_for
 from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.store.tables import sessions
-from experiment.templates.parts import parts_of
+from experiment.templates import parts_of
 from tests.experiment.people.dashboard.test_dashboard_rating import CHANGES, RUBRIC, stories
 
 PARTS = [(name, part) for name in templates() for part in (parts_of(name) or [None])]

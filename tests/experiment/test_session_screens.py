@@ -17,8 +17,8 @@ from experiment.checking import load_study
 from experiment.cli import main
 from experiment.lists import balanced_order, balanced_rows, list_ids
 from experiment.procedure import participant_view, plan_session, trials_of
-from experiment.procedure.lines import break_lines, cells
 from experiment.procedure.questions import eligibility_questions, is_eligible
+from experiment.procedure.steps import break_lines, cells
 from experiment.scoring.trial import score_trial
 from experiment.session_minutes import session_duration, shortest_seconds
 from experiment.study import Study

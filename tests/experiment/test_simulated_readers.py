@@ -19,9 +19,18 @@ from experiment.checking import load_study
 from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
-from experiment.simulated import GroundTruth, Lapses, SimulatedReader, TrueEffects, Words, fill, read_truth
+from experiment.simulated import (
+    GroundTruth,
+    Lapses,
+    SimulatedReader,
+    StudyEntrance,
+    TrueEffects,
+    Words,
+    fill,
+    read_truth,
+)
 from experiment.simulated.truth import Typing
-from experiment.store import open_store, queries, tables
+from experiment.store import open_store, records, tables
 from experiment.study import Study
 from experiment.summaries.plain_english import tell
 from stimuli.errors import UserError
@@ -216,7 +225,7 @@ def test_readers_at_the_real_page_fill_every_screen(reading):
             answered = thread.submit(visit, study, quick, links.page, links.simulated, readers=2, speed=2)
         assert answered.result() == 10
         with store.read() as connection:
-            sessions = queries.sessions_overview(connection, study.id)
+            sessions = records.sessions_overview(connection, study.id)
     assert sorted((one["reader"], one["reader_kind"], one["state"]) for one in sessions) == [
         ("S001", "simulated", "finished"),
         ("S002", "simulated", "finished"),
@@ -345,7 +354,7 @@ def test_changed_words_of_a_step_with_two_texts_are_slow_and_marked(reading: Cal
     )
     truth = replace(PLAIN, words=words)
     with open_store(study.folder) as store, LocalServer(study, store) as server:
-        fill(study, truth, server.links.api, server.links.simulated, readers=4)
+        fill(study, truth, StudyEntrance(server.links.api, server.links.simulated), range(1, 5))
         with store.read() as connection:
             stored = connection.execute(select(tables.regions)).mappings().all()
             checks = connection.execute(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from experiment.checking import load_study
-from experiment.study.plans import session_rules
 from experiment.study.screens import check_consent_first
+from experiment.study.study import session_rules
 from experiment.study.texts import render_text
 from experiment.study.yaml_source import parse_yaml
 from stimuli.errors import UserError

@@ -27,7 +27,7 @@ from experiment.papers.h_test.chapter.measures import TASKS, asked, both_parsers
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from experiment.summaries.plain_english import sent_as_published, tell
-from experiment.templates.parts import template_folders
+from experiment.templates import template_folders
 from stimuli.errors import UserError
 from stimuli.htest.rules import rule
 from tests.analysis.chapters import chapter_of, rows_by_head, tables_in

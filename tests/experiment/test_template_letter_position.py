@@ -11,7 +11,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from analysis import load
-from analysis.report.reading_order import SIMULATED
+from analysis.report.document import SIMULATED
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.report.reading_order import SIMULATED
+from analysis.report.document import SIMULATED
 from experiment.building import build_study
 from experiment.building.build import make_items
 from experiment.checking import load_study
@@ -19,7 +19,7 @@ from experiment.papers.inside.tuning import trainings
 from experiment.papers.inside.tuning.training_sets import PUBLISHED_RULES
 from experiment.papers.scrambled_bench.chapter import IN_PRINT
 from experiment.summaries.plain_english import sent_as_published
-from experiment.templates.parts import filled, parts_of
+from experiment.templates import filled, parts_of
 from stimuli.errors import UserError
 from stimuli.htest.released import RELEASED_TASKS
 from tests.experiment.models.running import invoke

@@ -17,11 +17,11 @@ from jsonschema import Draft202012Validator
 
 from experiment.building import make_items
 from experiment.parsing.replies import PARSERS
-from experiment.people.request_validation import validator as body_validator
+from experiment.people.response_intake import validator as body_validator
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import SCORERS
+from experiment.study.format import key_fault, key_name
 from experiment.study.format import validator as study_validator
-from experiment.study.keys import key_fault, key_name
 from experiment.trials import (
     TYPES,
     PlanEntry,

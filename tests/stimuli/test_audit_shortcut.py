@@ -10,10 +10,10 @@ import pytest
 from stimuli.audit.audit import audit_items
 from stimuli.audit.findings import cluster_interval, exact_interval, sidak
 from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, folds_of, groups_of, shortcut_test
-from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS, load_released
 from stimuli.htest.rules import rules
 from stimuli.item import Item, Provenance
+from stimuli.recipes.htest import generate
 
 FRESH = 2000
 NOUNS = "baker sailor farmer painter lawyer gardener singer doctor potter miner ladder bottle candle blanket hammer"

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stimuli.errors import UserError
-from stimuli.htest.geometry.options import generate_geometry
 from stimuli.htest.geometry.questions import (
     FAMILIES,
     FLAW,
@@ -33,6 +32,7 @@ from stimuli.htest.geometry.questions import (
     sentence,
     similarities,
 )
+from stimuli.htest.geometry.released import generate_geometry
 from stimuli.htest.geometry.shapes import FONTS, alphabet, glyph, symbol_name
 from stimuli.recipes.htest import geometry_items
 from tests.write_geometry_questions import computed_questions, readings

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from stimuli.errors import UserError
 from stimuli.features import exempt, text_features, vowel_groups
 from stimuli.htest import Pair, Rule
-from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS
 from stimuli.htest.rules import BUILT_IN, rule, rules
 from stimuli.lexicon import zipf
-from stimuli.recipes.htest import ABTaskDesign, htest_rule_items
+from stimuli.recipes.htest import ABTaskDesign, generate, htest_rule_items
 
 NAMES = tuple(one.name for one in BUILT_IN)
 OURS = ("shared_initial", "longest_last", "alphabetical", "word_chain", "inner_capital")
@@ -237,6 +236,6 @@ def test_a_rule_whose_pairs_differ_elsewhere_is_told_in_which_feature(monkeypatc
         return Pair(f"{word} x", f"{word} yy", word)
 
     long = Rule("long", "…", lambda text: "A" if text.endswith("x") else "B", pair, "here")
-    monkeypatch.setattr("stimuli.htest.generation.rule", {**rules(), "long": long}.__getitem__)
+    monkeypatch.setattr("stimuli.recipes.htest.rule", {**rules(), "long": long}.__getitem__)
     with pytest.raises(UserError, match=r"characters \("):
         generate("long", exemplars=0, items=2, seed=1)

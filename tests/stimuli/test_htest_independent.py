@@ -10,8 +10,8 @@ import pytest
 import wordfreq
 from sklearn.ensemble import RandomForestClassifier
 
-from stimuli.htest.generation import generate
 from stimuli.htest.rules import BUILT_IN
+from stimuli.recipes.htest import generate
 
 ITEMS, FOLDS = 2000, 5
 WORD_PLACES = ("first", "second", "last_but_one", "last")

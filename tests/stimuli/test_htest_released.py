@@ -9,7 +9,6 @@ from collections import Counter
 import pytest
 
 from stimuli.errors import UserError
-from stimuli.htest.generation import generate
 from stimuli.htest.released import (
     RELEASED_TASKS,
     SPLIT_ORDER,
@@ -22,7 +21,7 @@ from stimuli.htest.released import (
     spelled_otherwise,
 )
 from stimuli.htest.rules import rule
-from stimuli.recipes.htest import ABTaskDesign, htest_published_items
+from stimuli.recipes.htest import ABTaskDesign, generate, htest_published_items
 
 
 @pytest.mark.shared

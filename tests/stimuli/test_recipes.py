@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from stimuli.corpora.rows import SourceText
+from stimuli.corpora.corpus import SourceText
 from stimuli.errors import UserError
 from stimuli.recipes.conditions import ItemDesign, draw_some
 from stimuli.recipes.htest import ABTaskDesign, htest_released_items

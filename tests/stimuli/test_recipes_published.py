@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.corpora.rows import SourceText
+from stimuli.corpora.corpus import SourceText
 from stimuli.item import build_meta, read_items, write_items
 from stimuli.recipes.conditions import ItemDesign, describe_conditions
 from stimuli.recipes.task_items import recovery_items

@@ -8,8 +8,8 @@ import pytest
 
 from stimuli.errors import UserError
 from stimuli.scramble.alignment import count_asked, count_made, words_by_count
-from stimuli.scramble.alphabets import alphabet, shape
 from stimuli.scramble.conditions import ScrambleSettings
+from stimuli.scramble.edits import alphabet, shape
 from stimuli.scramble.text import scramble_conditions, scramble_text
 from stimuli.scramble.types import parse_operation
 

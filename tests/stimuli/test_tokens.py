@@ -8,8 +8,8 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from stimuli.covariates import load_tokenizer, token_ids, token_measures
 from stimuli.errors import UserError
-from stimuli.tokens import load_tokenizer, token_ids, token_measures
 
 
 @pytest.fixture(scope="module")

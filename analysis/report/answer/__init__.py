@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from analysis import apa
+from analysis.exclusions import reasons_named
 from analysis.multiple_comparisons import family_of
 from analysis.plan_deviations import why_no_bound
-from analysis.preprocessing.participant_flow import reasons_named
 from analysis.random_structure import MODELS_FOR_A_CLAIM
 from analysis.readers import PARTICIPANT_KINDS, is_several, named, spoken
 from analysis.report.apa_tables import ApaTable

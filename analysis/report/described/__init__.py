@@ -11,10 +11,10 @@ import pandas as pd
 
 from analysis.costs.ratios import LevelCost, costs_by_level
 from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows
+from analysis.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.figures import Drawing
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by
-from analysis.preprocessing.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
 from analysis.report.planned_effects import Asked, planned_of

@@ -17,11 +17,17 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.answers import is_choice, judged
+from analysis.exclusions import (
+    NO_RESPONSE,
+    flow_steps,
+    is_statement,
+    keeps_right_answers_alone,
+    reasons_named,
+    time_bounds,
+)
 from analysis.mixed import Fit
 from analysis.names import in_words
 from analysis.plan import ALPHA, MEASURES
-from analysis.preprocessing.exclusions import NO_RESPONSE, keeps_right_answers_alone, time_bounds
-from analysis.preprocessing.participant_flow import flow_steps, is_statement, reasons_named
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup, escape
@@ -50,14 +50,20 @@ def _said(passage: str, analysis: Analysis, kinds: Kinds, **values: Any) -> Mark
     )
 
 
+class TableNumbers(NamedTuple):
+    """The numbers of an analysis's tables: of its model, its differences, and its means."""
+
+    model: str | None = None
+    differences: str | None = None
+    means: str | None = None
+
+
 def paragraphs(
     analysis: Analysis,
     cells: Sequence[ConditionMean],
     kinds: Kinds,
-    table: str | None,
+    tables: TableNumbers = TableNumbers(),  # noqa: B008 (a tuple)
     said: set[Markup] | None = None,
-    of_differences: str | None = None,
-    of_means: str | None = None,
     reported: dict[tuple[object, ...], str] | None = None,
 ) -> list[Markup]:
     """Write the Results of one analysis with the numbers of its tables.
@@ -69,14 +75,14 @@ def paragraphs(
     if analysed_cells:
         fresh = [sentence for sentence in _means(analysed_cells, analysis) if sentence not in said]
         said.update(fresh)
-        texts.append(LAYOUT.sentences("all_means", means=fresh, table=of_means))
+        texts.append(LAYOUT.sentences("all_means", means=fresh, table=tables.means))
     if analysis.has_results:
-        texts.append(_model(analysis, table))
+        texts.append(_model(analysis, tables.model))
         tested = {
             analysis.test_of(contrast): contrast for contrast in analysis.contrasts if not contrast.left_out
         }
         fresh_tests = [contrast for test, contrast in tested.items() if test not in reported]
-        texts += differences(fresh_tests, analysis, kinds, of_differences)
+        texts += differences(fresh_tests, analysis, kinds, tables.differences)
         for name in dict.fromkeys(reported[test] for test in tested if test in reported):
             labels = dict.fromkeys(
                 contrast.label for test, contrast in tested.items() if reported.get(test) == name

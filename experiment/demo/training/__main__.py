@@ -5,15 +5,40 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from experiment.demo.training.recipe import RECIPE_FILE, Recipe, read_recipe
-from experiment.demo.training.words import ExampleSource, split_words, words_sha256
+from experiment.demo.training.recipe import (
+    RECIPE_FILE,
+    ExampleSource,
+    Recipe,
+    read_recipe,
+    split_words,
+    words_sha256,
+)
 
+CARD_FILE = Path(__file__).with_name("card.md.jinja")
 REPORT_EVERY = 50
+
+
+def model_card(metrics: Mapping[str, Any]) -> str:
+    """Return the card's text with the contents of ``metrics.json``.
+
+    Parameters
+    ----------
+    metrics : mapping
+        ``recipe``, ``training`` and ``held_out``, as the training command writes them.
+    """
+    import jinja2
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    return environment.from_string(CARD_FILE.read_text(encoding="utf-8")).render(metrics)
 
 
 @click.command(help="Train the demo's language model. About 15 minutes on one processor core.")
@@ -23,8 +48,7 @@ def main(out: Path, steps: int | None) -> None:
     """Run the recipe once and write the model folder, its word list, its measures and its card."""
     if out.exists() and any(out.iterdir()):
         raise click.BadParameter(f"{out} is not empty; name a new folder.", param_hint="--out")
-    from experiment.demo.training.learn import train
-    from experiment.demo.training.network import build_network, build_tokenizer, save_model
+    from experiment.demo.training.network import build_network, build_tokenizer, save_model, train
 
     recipe = read_recipe()
     steps = steps or recipe.steps
@@ -65,8 +89,7 @@ def main(out: Path, steps: int | None) -> None:
 
 def describe(folder: Path) -> None:
     """Measure the stored model on held-out words, complete ``metrics.json`` and write the model card."""
-    from experiment.demo.training.card import model_card
-    from experiment.demo.training.measure import measure
+    from experiment.demo.training.network import measure
 
     path = folder / "metrics.json"
     metrics = json.loads(path.read_text(encoding="utf-8"))

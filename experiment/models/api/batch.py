@@ -19,12 +19,17 @@ from typing import Any
 
 from experiment.models.api.formats import PATHS, ApiFormat, Dialect, parse_request_options
 from experiment.models.api.responses import read_json, read_usage
-from experiment.models.api.retrying import RunStopped, judge_failure, judge_status, parsed, whole_characters
-from experiment.models.api.transport import Provider
+from experiment.models.api.retrying import (
+    Provider,
+    RunStopped,
+    judge_failure,
+    judge_status,
+    parsed,
+    whole_characters,
+)
 from experiment.models.costs import Usage
-from experiment.models.engine import Reply, Request
+from experiment.models.engine import ModelSettings, Reply, Request
 from experiment.models.servers import server_of
-from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from stimuli.files import overwrite, replace_file
 

@@ -16,6 +16,7 @@ from typing import cast
 from experiment.models.api.formats import ApiFormat, Dialect, parse_request_options
 from experiment.models.api.probe import Capabilities, Questions, probe
 from experiment.models.api.responses import without_bytes
+from experiment.models.api.retrying import Transport
 from experiment.models.api.sending import (
     CONCURRENCY,
     GRACE_S,
@@ -26,12 +27,10 @@ from experiment.models.api.sending import (
     Status,
     limiter_of,
 )
-from experiment.models.api.transport import Transport
-from experiment.models.engine import Follow, Reply, Request
+from experiment.models.engine import Follow, ModelSettings, Reply, Request
 from experiment.models.journal import ModelCalls
 from experiment.models.pictures import drawn_with
 from experiment.models.servers import find_key, server_of
-from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
 TIMEOUT_S = 120.0

@@ -12,18 +12,21 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, get_args
 
-from experiment.models.api import labels as scoring
-from experiment.models.api.labels import Standing, first_token_scores, label_given, standing
+from experiment.models.api import responses as scoring
 from experiment.models.api.responses import (
+    Standing,
     divided,
     first_choice,
+    first_token_scores,
     joined,
+    label_given,
     label_grammar,
     label_in_json,
     label_schema,
     name_in,
     plain_text,
     read_usage,
+    standing,
     status_of,
     turns,
     up_to_last,
@@ -32,10 +35,8 @@ from experiment.models.api.responses import (
 )
 from experiment.models.api.retrying import NoAnswer, RunStopped, no_whole_labels
 from experiment.models.costs import Usage
-from experiment.models.engine import Message, RegionScore, Reply, Request
-from experiment.models.label_ends import disjoint_logprobs
+from experiment.models.engine import Message, ModelSettings, RegionScore, Reply, Request, disjoint_logprobs
 from experiment.models.servers import ApiServer
-from experiment.models.settings import ModelSettings
 from experiment.parsing.labels import is_whole
 from stimuli.errors import UserError, unknown_name
 

@@ -18,8 +18,8 @@ from typing import Any
 from experiment.configuration import config_file, read_config
 from experiment.models.api.formats import parse_request_options
 from experiment.models.costs import FREE, Price
+from experiment.models.engine import ModelSettings
 from experiment.models.servers import server_of
-from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
 _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$|-\d{4}$")

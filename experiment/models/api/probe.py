@@ -25,20 +25,20 @@ from statistics import fmean
 from typing import Any, Literal, TypeVar, get_args
 
 from experiment.models.api.formats import STRUCTURES, ApiCall, ApiFormat, Structure
-from experiment.models.api.labels import LEAST_MASS
-from experiment.models.api.responses import output_limit, read_json, read_usage
+from experiment.models.api.responses import LEAST_MASS, output_limit, read_json, read_usage
 from experiment.models.api.retrying import (
     FIRST_TRIES,
     NoAnswer,
     Retry,
     RunStopped,
+    Transport,
+    encoded,
     judge_failure,
     judge_status,
     no_whole_labels,
     sent_elsewhere,
     unreached,
 )
-from experiment.models.api.transport import Transport, encoded
 from experiment.models.costs import Usage
 from experiment.models.engine import Message, Reply, Request, Span
 from experiment.models.journal import LOST, REFUSED, ModelCalls, request_digest

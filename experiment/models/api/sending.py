@@ -32,6 +32,8 @@ from experiment.models.api.retrying import (
     Answered,
     Retry,
     RunStopped,
+    can_be_streamed,
+    encoded,
     judge_failure,
     judge_status,
     said,
@@ -40,7 +42,6 @@ from experiment.models.api.retrying import (
     without_marks,
     words_about_parameters,
 )  # fmt: skip
-from experiment.models.api.transport import can_be_streamed, encoded
 from experiment.models.costs import Usage
 from experiment.models.engine import Reply, ReplyStatus, Request
 from experiment.models.journal import LOST, REFUSED, request_digest

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from experiment.models.engine import Engine, Follow, Reply, Request
-from experiment.models.settings import ModelSettings, NotThereYet
+from experiment.models.engine import Engine, Follow, ModelSettings, NotThereYet, Reply, Request
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import generator
 

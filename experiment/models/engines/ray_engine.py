@@ -16,9 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiment.models.engine import Engine, Follow, Reply, Request
+from experiment.models.engine import Engine, Follow, ModelSettings, Reply, Request
 from experiment.models.engines import open_engine
-from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 
 BUNDLE = 256

@@ -14,14 +14,12 @@ from sqlalchemy import Connection, func, select
 
 from experiment.integrity.build_provenance import IMPORTED, note_design, require_current_items
 from experiment.integrity.freezing import refuse_if_changed
-from experiment.lists import blocks_showing
+from experiment.lists import SessionPlace, blocks_showing
 from experiment.models.planning import canonical_hash
 from experiment.models.runs.limits import Stop, interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
-from experiment.procedure.plan import as_plan
-from experiment.procedure.plan_builder import PlanBuilder, Screen
-from experiment.scoring.published import parser_of
-from experiment.scoring.scores import Score
+from experiment.procedure.plan_builder import PlanBuilder, Screen, as_plan
+from experiment.scoring.published import Score, parser_of
 from experiment.scoring.trial import score_trial
 from experiment.store import Store, chain, records
 from experiment.store.tables import sessions
@@ -221,7 +219,6 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
     if items.content is None:
         require_current_items(study, store)
     refuse_if_changed(study, items=items.sha256)
-    parser = given.parser or parser_of(study)
     stop = Stop()
 
     def write(connection: Connection) -> list[Imported]:
@@ -229,7 +226,7 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
         results = []
         for source in given.sources:
             imported = Imported(source.name, source.sha256, remarks=list(source.remarks))
-            writing = _Writing(study, connection, imported, source, given.kind, version, parser)
+            writing = _Writing(study, connection, imported, source, given, version)
             for session in source.sessions:
                 if stop.is_asked:
                     raise _Stopped
@@ -266,17 +263,22 @@ class _Writing:
     """The writes of one source inside a transaction."""
 
     def __init__(
-        self, study: Study, connection: Connection, made: Imported, source: GivenSource, kind: str, version: int,
-        parser: str | None,
-    ) -> None:  # fmt: skip
+        self,
+        study: Study,
+        connection: Connection,
+        made: Imported,
+        source: GivenSource,
+        given: Import,
+        version: int,
+    ) -> None:
         self.study, self.connection, self.made, self.source = study, connection, made, source
-        self.kind, self.version, self.parser = kind, version, parser
+        self.kind, self.version, self.parser = given.kind, version, given.parser or parser_of(study)
         self.plugin = f"wrods {installed_version()} import"
 
     def session(self, session: GivenSession) -> None:
         items = [response.item for response in session.responses]
         unfolding = _AsGiven(self.study, items, session.list_id)
-        plan = as_plan(unfolding, unfolding.given_screens(), version=self.version, prompt_variant=1)
+        plan = as_plan(unfolding, unfolding.given_screens(), version=self.version)
         trials = {trial["trial_index"]: trial for trial in trials_of(plan)}
         rows = [(trials[unfolding.places[row]], response) for row, response in enumerate(session.responses)]
         name_parts = [self.study.id, self.version, "imported", self.kind, session.reader, session.key]
@@ -397,10 +399,13 @@ class _AsGiven(PlanBuilder):
 
     def __init__(self, study: Study, items: Sequence[Item], list_id: int) -> None:
         super().__init__(
-            study, study.items, list_id=1, session_key=None, order_row=0, label_map=0,
+            study,
+            study.items,
+            SessionPlace(list_id=1),
+            label_map=0,
             between={"condition": {}, "exemplars": None},
-        )  # fmt: skip
-        self.list_id = list_id
+        )
+        self.place = SessionPlace(list_id)
         self.places: dict[int, int] = {}
         self._of_block: dict[int, list[tuple[int, Item]]] = {}
         for row, item in enumerate(items):

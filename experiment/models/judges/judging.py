@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.models.engine import UNFINISHED, Engine, Message, Reply, Request
+from experiment.models.engine import UNFINISHED, Engine, Message, ModelSettings, Reply, Request
 from experiment.models.journal import ModelCalls
 from experiment.models.planning.session import request_json, request_key
 from experiment.models.prompts import Prompter
-from experiment.models.prompts.published import judge_prompt
-from experiment.models.settings import ModelSettings
+from experiment.models.prompts.prompter import judge_prompt
 from experiment.parsing.replies import parse_label
 from experiment.scoring.published import judge_of, judged_label
 from experiment.scoring.rescoring import (
@@ -27,7 +26,7 @@ from experiment.scoring.rescoring import (
     write_scores,
 )
 from experiment.scoring.trial import Score
-from experiment.store import Store, queries, records
+from experiment.store import Store, records
 from experiment.study import Study
 from experiment.trials import CHOSEN
 from stimuli.seeds import stable_seed
@@ -79,31 +78,39 @@ def judge_verdict(study: Study, judge: str, stored: StoredResponse, reply: Reply
     return Score(response, "valid", correct, float(correct), name, VERSION)
 
 
+@dataclass(frozen=True)
+class OpenedJudge:
+    """The engine of a judge, the calls that may be made, and the run to which they belong."""
+
+    engine: Engine
+    calls: ModelCalls | None = None
+    run_id: str | None = None
+
+
 def judge_again(
     study: Study,
     store: Store,
-    engine: Engine | None,
+    opened: OpenedJudge | None,
     judge: str,
     settings: ModelSettings,
     *,
     reader: str | None = None,
-    calls: ModelCalls | None = None,
-    run_id: str | None = None,
 ) -> tuple[Rescored, int]:
     """Have a model judge the stored replies to choices, each once; return the changes and the number of replies.
 
-    Without an ``engine`` nothing is sent and the replies are only counted; without a ``reader`` they are those of the models
+    Unless the judge is ``opened`` nothing is sent and the replies are only counted; without a ``reader`` they are those of the models
     whose judge this is, or all.
     """
     readers_of_judge = _judged_by(study, judge)
     outcome = Rescored(f"{JUDGE}:{judge}", bool(readers_of_judge))
     with store.read() as connection:
         waiting = list(_waiting(study, connection, outcome, judge, reader))
-    if engine is None:
+    if opened is None:
         return outcome, len(waiting)
+    engine = opened.engine
     identity = engine.describe()["identity"]
     assert isinstance(identity, dict)
-    calls = calls or ModelCalls()
+    calls = opened.calls or ModelCalls()
     keeps_journal = hasattr(engine, "calls")
     if keeps_journal:
         engine.calls = calls  # type: ignore[attr-defined]
@@ -117,7 +124,7 @@ def judge_again(
         for reply in engine.answer([request for _, request in requests_by_key.values()]):
             response, request = requests_by_key[reply.work_key]
             row = _call(response, request, reply, identity) | {
-                "run_id": run_id,
+                "run_id": opened.run_id,
                 "cost_usd": calls.settle(reply),
             }
             store.write(partial(records.store_call, call=row)).result()
@@ -130,7 +137,7 @@ def judge_again(
             outcome.added += 1
             write_scores(
                 store,
-                [(response, score if counts else replace(score, scorer=f"{queries.BESIDE}{score.scorer}"))],
+                [(response, score if counts else replace(score, scorer=f"{records.BESIDE}{score.scorer}"))],
             )
         calls.end()
         outcome.stopped = calls.full
@@ -183,7 +190,7 @@ def _has_judged(connection: Connection, response: StoredResponse, scorer: str) -
         scores.c.session_id == response.session_id,
         scores.c.trial_index == response.trial["trial_index"],
         scores.c.attempt == response.attempt,
-        scores.c.scorer.in_((scorer, f"{queries.BESIDE}{scorer}")),
+        scores.c.scorer.in_((scorer, f"{records.BESIDE}{scorer}")),
     )
     return connection.scalar(query.limit(1)) is not None
 

@@ -8,7 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -349,6 +349,14 @@ Wanting = list[tuple[int, int]]
 """Places of rows, with the position whose output each requests."""
 
 
+class RowSpan(NamedTuple):
+    """The tokens of a row from position ``start`` on, which are at ``places`` of a line of the batch, shape (n,)."""
+
+    places: Sequence[int] | NDArray[np.int64]
+    start: int = 0
+    line: int = 0
+
+
 class OutputSelection:
     """The outputs requested of one batch; sums over tokens are identified by line and last token."""
 
@@ -364,14 +372,13 @@ class OutputSelection:
         self,
         place: int,
         row: Row,
-        index: Sequence[int] | NDArray[np.int64],
+        span: RowSpan,
         *,
-        start: int = 0,
-        line: int = 0,
         ends: bool = True,
         before: Sums | None = None,
     ) -> None:
-        """Add the requests of a row from position ``start`` on, whose tokens are in the line at ``index``, shape (n,)."""
+        """Add the requests of a row whose tokens are in a span of the batch."""
+        index, start, line = span
         end = start + len(index)
         for position, token in row.targets:
             if start < position <= end:
@@ -449,5 +456,5 @@ def asked_of(rows: Sequence[Row], start: int = 0, before: Sums | None = None) ->
     """Return the outputs that rows request of a batch, with each row on its own line from position ``start`` on."""
     selection = OutputSelection()
     for number, row in enumerate(rows):
-        selection.add(number, row, range(len(row.ids) - start), start=start, line=number, before=before)
+        selection.add(number, row, RowSpan(range(len(row.ids) - start), start, number), before=before)
     return selection

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from experiment.models.settings import ModelSettings, NotThereYet
+from experiment.models.engine import ModelSettings, NotThereYet
 from stimuli.errors import UserError, unknown_name
 
 DTYPES = ("float32", "bfloat16", "float16")

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from experiment.models.engine import Reply, ReplyStatus, Request, State
-from experiment.models.label_ends import disjoint_logprobs
+from experiment.models.engine import Reply, ReplyStatus, Request, State, disjoint_logprobs
 from experiment.models.local.rows import (
     Continuation,
     Decoding,

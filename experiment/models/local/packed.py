@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiment.models.local.causal_model import CausalModel, OutputSelection, continue_rows
+from experiment.models.local.causal_model import CausalModel, OutputSelection, RowSpan, continue_rows
 from experiment.models.local.kv_cache_tree import SLACK, CacheMemory, Layers, Memory
 from experiment.models.local.rows import (
     Decoding,
@@ -342,7 +342,7 @@ class PackedBackend:
         for line in step.lines:
             place = places[line.place]
             selection.add(
-                place, under_way.rows[place], line.index, start=step.start, ends=line.ends, before=before
+                place, under_way.rows[place], RowSpan(line.index, step.start), ends=line.ends, before=before
             )
         marks = _marks(under_way, places, step, selection)
         with torch.inference_mode():

@@ -14,6 +14,7 @@ from experiment.models.planning.prompting_settings import (
     PromptingSettings,
     is_remote,
     read_prompting_settings,
+    right_answer,
     tells_of_prompts,
 )
 from experiment.models.planning.session import (
@@ -24,7 +25,6 @@ from experiment.models.planning.session import (
     request_json,
     request_key,
 )
-from experiment.models.planning.session_template import right_answer
 
 __all__ = [
     "Kinds",

@@ -11,11 +11,16 @@ from importlib import resources
 from sqlalchemy import Connection, and_, func, select
 
 from experiment.lists import list_ids
-from experiment.models.engine import UNFINISHED
-from experiment.models.planning.prompting_settings import is_remote, read_prompting_settings
-from experiment.models.planning.session import UNSCRAMBLE, ModelSession, Person, TrialFeedback, given_back
-from experiment.models.planning.session_template import SessionTemplate
-from experiment.models.settings import ModelSettings
+from experiment.models.engine import UNFINISHED, ModelSettings
+from experiment.models.planning.prompting_settings import SessionTemplate, is_remote, read_prompting_settings
+from experiment.models.planning.session import (
+    UNSCRAMBLE,
+    ModelSession,
+    Person,
+    SessionTaker,
+    TrialFeedback,
+    given_back,
+)
 from experiment.procedure import Plan, plan_session
 from experiment.scoring.published import parser_of
 from experiment.store import Store
@@ -176,9 +181,7 @@ def plan_sessions(
             None if person is None else person.session_id,
         ]
         name = [study.id, version, study.design_hash, reader, identity, place, manner.to_json()]
-        return ModelSession(
-            script, name, seed=study.seed, reader=reader, replicate=replicate, scorer=scorer, person=person
-        )
+        return ModelSession(script, name, SessionTaker(reader, study.seed, replicate, scorer), person)
 
     for replicate in range(1, int(study.get("models", "replicates", default=1)) + 1):
         for variant in range(1, int(study.get("models", "prompt_variants", default=1)) + 1):

@@ -10,12 +10,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from experiment.models.engine import Reply, Request
-from experiment.models.planning.prompting_settings import read_prompting_settings
-from experiment.models.planning.session import UNSCRAMBLE, ModelSession, TrialFeedback
-from experiment.models.planning.session_template import SessionTemplate, right_answer
+from experiment.models.engine import ModelSettings, Reply, Request
+from experiment.models.planning.prompting_settings import (
+    SessionTemplate,
+    read_prompting_settings,
+    right_answer,
+)
+from experiment.models.planning.session import UNSCRAMBLE, ModelSession, SessionTaker, TrialFeedback
 from experiment.models.prompts import changed_field
-from experiment.models.settings import ModelSettings
 from experiment.procedure import PlannedTrial
 from experiment.study import Study
 from experiment.trials import UNANSWERED
@@ -118,9 +120,7 @@ def prompt_in_context(
 ) -> PreviewedRequest | None:
     """Return what a model would receive for one trial, with correct answers for earlier ones; None if nothing is sent."""
     script = SessionTemplate(dict(plan), read_prompting_settings(study, settings))
-    session = ModelSession(
-        script, [study.id], seed=study.seed, reader=reader, replicate=int(plan["replicate"])
-    )
+    session = ModelSession(script, [study.id], SessionTaker(reader, study.seed, int(plan["replicate"])))
     index = trial["trial_index"]
     stood_in = {
         place.trial["trial_index"]: TrialFeedback(right_answer(place.trial) or STAND_IN, correct=True)

@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import Any
 
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
-from experiment.models.planning.session_template import DIGEST, SessionTemplate, right_answer
+from experiment.models.planning.prompting_settings import DIGEST, SessionTemplate, right_answer
 from experiment.models.prompts import Turn, changed_field, read_step
 from experiment.models.prompts.prompter import BLANK
 from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
-from experiment.procedure.feedback import feedback_text, verdict_of
-from experiment.procedure.steps import intact_text
+from experiment.procedure.steps import feedback_text, intact_text, verdict_of
 from experiment.scoring.published import in_its_form
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
 from experiment.trials import CHOSEN, UNANSWERED
@@ -65,6 +64,16 @@ class Person:
     answers: Mapping[int, TrialFeedback]  # by trial index
 
 
+@dataclass(frozen=True)
+class SessionTaker:
+    """Who takes a session: the model's name in the study, the replicate, the seed of its draws, and how replies are scored."""
+
+    reader: str
+    seed: int
+    replicate: int = 1
+    scorer: str | None = None
+
+
 class ModelSession:
     """One session for a model to complete; ``name`` and its script identify it, ``person`` is the participant it follows.
 
@@ -76,21 +85,17 @@ class ModelSession:
         self,
         script: SessionTemplate,
         name: Sequence[object],
-        *,
-        seed: int,
-        reader: str,
-        replicate: int,
-        scorer: str | None = None,
+        taken_by: SessionTaker,
         person: Person | None = None,
     ) -> None:
         self.script = script
         self.manner = script.manner
-        self.plan: Plan = {**script.plan, "replicate": replicate}
+        self.plan: Plan = {**script.plan, "replicate": taken_by.replicate}
         self.yoked_to = None if person is None else person.session_id
         self.session_id = canonical_hash([*name, hashlib.sha256(script.digests).hexdigest()])[:32]
-        self._seed = seed
-        self._reader = reader
-        self._scorer = scorer
+        self._seed = taken_by.seed
+        self._reader = taken_by.reader
+        self._scorer = taken_by.scorer
         self._person = person if self.manner.context == "teacher_forced" else None
         self._told: dict[int, TrialFeedback] = {}
         self._done: set[int] = set()

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from experiment.models.engine import ModelSettings
 from experiment.models.leases import LEASE_FILES
 from experiment.models.local.checkpoints import (
     CheckpointSource,
@@ -21,7 +22,6 @@ from experiment.models.local.checkpoints import (
     name_processor,
     printed,
 )
-from experiment.models.settings import ModelSettings
 from experiment.version import installed_version
 from stimuli.errors import UserError
 

@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sqlalchemy import Connection, func, select
 from sqlalchemy.exc import DBAPIError
 
-from experiment.models.api.labels import mark_of
+from experiment.models.api.responses import mark_of
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.planning import ModelSession, request_json, request_key
 from experiment.models.planning.session import UNSCRAMBLE, is_restored
-from experiment.models.runs import context_overflow
+from experiment.models.runs import remaining_work
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.status import SHOWN_ERRORS, RunOutcome
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
 from experiment.store.database import StoreError, cannot_open
-from experiment.store.queries import excluded_sessions
+from experiment.store.records import excluded_sessions
 from experiment.store.tables import calls, sessions, trials
 from experiment.version import installed_version
 from stimuli.errors import UserError
@@ -207,10 +207,10 @@ class Recording:
                 self._tokens[name] += getattr(reply, name) or 0
         outcome.cached += reply.from_cache
         outcome.cost_usd += cost or 0.0
-        if (reason := context_overflow.reason_of(session, request, reply)) is not None:
+        if (reason := remaining_work.reason_of(session, request, reply)) is not None:
             outcome.given_up += self._left.get(session.session_id, 0)
             outcome.ended[reason] = outcome.ended.get(reason, 0) + 1
-        elif (fault := context_overflow.fault_of(session, request, reply)) is not None:
+        elif (fault := remaining_work.fault_of(session, request, reply)) is not None:
             outcome.given_up += 1
             outcome.too_long.append(fault)
             self.unanswered.answered(reply.work_key)
@@ -258,8 +258,8 @@ class Recording:
                 "path": f"{reply.path or ''}{session.mark_of(key)}" or None,
                 "plugin_version": self._plugin, "created_at": moment,
             }  # fmt: skip
-        why = context_overflow.reason_of(session, request, reply)
-        fault = None if why is not None else context_overflow.fault_of(session, request, reply)
+        why = remaining_work.reason_of(session, request, reply)
+        fault = None if why is not None else remaining_work.fault_of(session, request, reply)
         session_exists = session.session_id in self._there
         is_last = False
         if row is not None or fault is not None:
@@ -289,11 +289,11 @@ class Recording:
             if stored == "stored" and is_last and _is_complete(connection, session.session_id, planned):
                 records.finish_session(connection, session.session_id)
             if why is not None:
-                context_overflow.end(connection, session.session_id, why)
+                remaining_work.end(connection, session.session_id, why)
             if fault is not None:
-                context_overflow.flag(connection, session.session_id, int(trial["trial_index"]), fault)
+                remaining_work.flag(connection, session.session_id, int(trial["trial_index"]), fault)
             if is_last:
-                context_overflow.close(connection, session.session_id, planned)
+                remaining_work.close(connection, session.session_id, planned)
             return stored
 
         return write

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
-from experiment.study.faults import Faults
+from experiment.study.yaml_source import Faults
 from stimuli.errors import UserError
 from stimuli.htest.geometry.questions import FAMILIES
 from stimuli.htest.geometry.released import ReleasedFamily

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from experiment.models.prompts.published import PromptedTask
-from experiment.scoring.published import VERSION, published_choice
-from experiment.scoring.scores import Score
+from experiment.models.prompts.prompter import PromptedTask
+from experiment.scoring.published import VERSION, Score, published_choice
 from stimuli.recipes.tasks import TASKS
 
 

@@ -7,9 +7,8 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.models.prompts.published import PromptedTask, asked_of
-from experiment.scoring.published import VERSION
-from experiment.scoring.scores import Score
+from experiment.models.prompts.prompter import PromptedTask, asked_of
+from experiment.scoring.published import VERSION, Score
 
 _MARKER = re.compile(r">([a-z_]+):")
 _DIGITS = re.compile(r"\d")

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 
 from experiment.columns import Column
 from experiment.exporting.tables import ExportTable
-from experiment.models.prompts.published import asked_of
+from experiment.models.prompts.prompter import asked_of
 from experiment.papers.mind_scramble.protocol import (
     contains_either_way,
     named_fields,

@@ -7,9 +7,8 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from experiment.models.prompts.published import PromptedTask, options_of
-from experiment.scoring.published import VERSION, published_choice
-from experiment.scoring.scores import Score, recovery
+from experiment.models.prompts.prompter import PromptedTask, options_of
+from experiment.scoring.published import VERSION, Score, published_choice, recovery
 
 _CUTS = ("Answer: ", "Question: ", "Choices: ", "Evidence: ")
 _DIALOGUE_CUTS = ("Answer: ", "Question: ", "Choices: ", "Dialogue: ")

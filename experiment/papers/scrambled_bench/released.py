@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from experiment.models.imports.mapping import ResponseFile, TableRow
+from experiment.models.imports.responses import ResponseFile, TableRow
 from experiment.models.imports.writing import GivenSession, GivenSource, Import, ImportedResponse, items_for
 from experiment.store import Store
 from experiment.study import Study

@@ -29,17 +29,20 @@ from flask import (
 )
 from werkzeug.wrappers import Response as AnyResponse
 
-from experiment.people.dashboard.accounts import OWNER, Account, looks_like_totp, use_recovery_code
 from experiment.people.dashboard.sign_ins import (
     BROWSER,
     FAILED,
     LASTS,
     LINK,
     NOBODY,
+    OWNER,
     SECOND_STEP,
     SIGN_IN,
+    Account,
     SignIn,
     TooManyTries,
+    looks_like_totp,
+    use_recovery_code,
 )
 from experiment.people.server_state import this_site
 from experiment.store.records import add_audit

@@ -9,17 +9,21 @@ from experiment.people.dashboard.authentication import account, actor, admin, ne
 from experiment.people.dashboard.reading import service_of
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.rating.answers import (
+from experiment.rating import (
+    DISCUSSION,
     FreeAnswer,
+    NotRated,
     Rating,
     StoredRating,
+    agreements,
     answers_of,
     card_of,
+    decide,
     in_order_for,
     offered_to,
+    rate,
     token_of,
 )
-from experiment.rating.rating_store import DISCUSSION, NotRated, agreements, decide, rate
 
 LONGEST_NOTE = 500
 

@@ -1,4 +1,4 @@
-"""Queries of the dashboard in addition to :mod:`experiment.store.queries`: plain rows, without conditions."""
+"""Queries of the dashboard in addition to :mod:`experiment.store.records`: plain rows, without conditions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, func, select
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
 from experiment.store.erasure import DUE
-from experiment.store.queries import SESSION_COLUMNS, Row
+from experiment.store.records import SESSION_COLUMNS, Row
 from experiment.store.tables import audit, calls, flags, sessions, trials
 
 KEY_LENGTH = 12

@@ -11,7 +11,6 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.bundle import bundle_folder
 from experiment.integrity.withdrawal import PersonSession, find_person, scope_of, withdraw
-from experiment.people.dashboard.accounts import PERMISSIONS
 from experiment.people.dashboard.authentication import account, actor, admin, needs, note
 from experiment.people.dashboard.reading import (
     NOTE,
@@ -22,6 +21,7 @@ from experiment.people.dashboard.reading import (
     service_of,
     session_of,
 )
+from experiment.people.dashboard.sign_ins import PERMISSIONS
 from experiment.people.pages import digest
 from experiment.people.quality import QualitySign, said, signs
 from experiment.people.recruitment.return_links import awaits_review, keep, release
@@ -29,9 +29,18 @@ from experiment.people.response_intake import Departed, leave_unagreed
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
 from experiment.people.session_start import resume_pass
-from experiment.store import queries
-from experiment.store.queries import EXCLUDED, RESTORED, SUSPECT, Row, exclusions
-from experiment.store.records import add_audit, add_event, add_flag, collection_of
+from experiment.store import records
+from experiment.store.records import (
+    EXCLUDED,
+    RESTORED,
+    SUSPECT,
+    Row,
+    add_audit,
+    add_event,
+    add_flag,
+    collection_of,
+    exclusions,
+)
 from experiment.store.session_activity import change_session, end_session
 from experiment.store.tables import sessions
 from stimuli.errors import UserError
@@ -99,7 +108,7 @@ ACTIONS: Mapping[str, tuple[str, Action]] = {
 def measures_of(service: StudyService, row: Row) -> list[QualitySign]:
     """Return a session's quality signs."""
     with service.store.read() as connection:
-        rows = queries.sessions_overview(connection, service.study)
+        rows = records.sessions_overview(connection, service.study)
         mine = [session for session in rows if session["session_id"] == row["session_id"]]
         signs_of_session = this_site().findings.of(connection, mine, service.session_rules)
     return signs_of_session.get(row["session_id"], [])
@@ -127,7 +136,7 @@ def show_session(study: str, key: str) -> str:
     with service.store.read() as connection:
         trials = [
             {name: trial[name] for name in SHOWN_OF_TRIALS}
-            for trial in queries.trials_of_session(connection, session_id)
+            for trial in records.trials_of_session(connection, session_id)
         ]
         flags = flags_of_session(connection, session_id)
         done = audit_of(connection, study, session_id=session_id)
@@ -214,7 +223,7 @@ def make_resume_link(study: str, key: str) -> AnyResponse:
     """Create a link with which the participant continues the session in another browser, once, within a day."""
     service = service_of(study)
     with service.store.read() as connection:
-        row = queries.session(connection, session_of(service, key)["session_id"])
+        row = records.session(connection, session_of(service, key)["session_id"])
     if row is None or row["state"] != "started":
         abort(400, "The session has ended, so nobody can continue it.")
     made = this_site().passes.make(study, "resume", **resume_pass(row))

@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from flask import Flask
 
-from experiment.people.connections import lan_addresses
+from experiment.people.connections import lan_addresses, listen
 from experiment.people.lab.settings import Lab, set_lab
 from experiment.people.lab.stations import SYSTEMS, command
 from experiment.people.server import StudyServer
@@ -402,9 +402,8 @@ def open_lab(
     *,
     host: str | None,
     port: int,
-    kiosk: bool,
     pin: str | None,
-    folder: Path,
+    certificates: Path | None,
     tell: Callable[[str], None],
 ) -> LabServer:
     """Bind a server for stations.
@@ -417,12 +416,10 @@ def open_lab(
         Address to listen on; None for all of this computer's.
     port : int
         Port, 0 for any free one.
-    kiosk : bool
-        Serve plain http for kiosk shortcuts, without a certificate.
     pin : str or None
         The experimenter's PIN.
-    folder : Path
-        Folder for certificate and keys.
+    certificates : Path or None
+        Folder for certificate and keys; None serves plain http for kiosk shortcuts.
     tell : callable
         Called with a line for each station that connects for the first time.
 
@@ -435,12 +432,14 @@ def open_lab(
     addresses = tuple(lan_addresses()) if given == EVERYWHERE else (given,)
     valid_addresses = [str(ipaddress.ip_address(address)) for address in addresses if _is_address(address)]
     certificate = None
-    if not kiosk:
+    if certificates is not None:
         names = own_names() + [address for address in addresses if not _is_address(address)]
-        certificate = server_certificate(folder, list(dict.fromkeys(names)), [*valid_addresses, LOOPBACK])
+        certificate = server_certificate(
+            certificates, list(dict.fromkeys(names)), [*valid_addresses, LOOPBACK]
+        )
 
     tls = None if certificate is None else tls_of(certificate)
-    server = StudyServer(app, given, port, tls=tls, on_visitor=Meeting(valid_addresses, tell).meet)
+    server = StudyServer(app, listen(given, port), tls=tls, on_visitor=Meeting(valid_addresses, tell).meet)
     hosts = (*addresses, *own_names())
     lab = Lab(
         has_stations=True,

@@ -14,7 +14,7 @@ from typing import Any
 from flask import Flask, current_app, request
 
 from experiment.people.dashboard.sign_ins import FREE_TRIES_OF_NETWORK, FailedTries, TooManyTries, caller
-from experiment.people.request_validation import Problem
+from experiment.people.response_intake import Problem
 from experiment.people.service import StudyService
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError

@@ -14,11 +14,10 @@ from sqlalchemy import Connection, select
 
 from experiment.people.api import PATIENCE, only_our_pages
 from experiment.people.lab.settings import Lab, is_experimenter, number_of, pin_needed, this_lab
-from experiment.people.request_validation import Problem, read_body
-from experiment.people.response_intake import Departed, leave_unagreed
+from experiment.people.response_intake import Departed, Problem, leave_unagreed, read_body
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.store import StoreError, queries, records, session_activity
+from experiment.store import StoreError, records, session_activity
 from experiment.store.assignment import number_is_taken
 from experiment.store.tables import sessions
 from stimuli.errors import UserError
@@ -62,7 +61,7 @@ def state_of_number(connection: Connection, study: str, participant: str) -> tup
     """Return the state of a participant's number, and its unfinished session if it has one."""
     if number_is_taken(connection, study, participant):
         return "taken", []
-    rows = queries.sessions_of_person(connection, study, {"participant": participant})
+    rows = records.sessions_of_person(connection, study, {"participant": participant})
     begun = next((row for row in rows if row["state"] == "started"), None)
     closed = next((row for row in rows if row["state"] not in ("started", "declined", BEFORE_FIRST)), None)
     if closed is not None:
@@ -77,13 +76,13 @@ def end_unfinished(
 
     All of its data are kept, unless its reader had not consented: then it is erased.
     """
-    rows = queries.sessions_of_person(connection, study, {"participant": participant})
+    rows = records.sessions_of_person(connection, study, {"participant": participant})
     begun = next((row for row in rows if row["state"] == "started"), None)
     if begun is None:
         return ("same" if rows else "none"), None
     session_id = str(begun["session_id"])
     tests = _tests(begun["plan"])
-    met = {index for index, _ in queries.done_keys(connection, session_id)}
+    met = {index for index, _ in records.done_keys(connection, session_id)}
     met |= {index for index, _ in session_activity.shown_keys(connection, session_id)}
     state = ENDED if met & set(tests) else BEFORE_FIRST
     session_activity.end_session(connection, session_id, state, f"experimenter: {reason}")
@@ -97,7 +96,7 @@ def end_unfinished(
 
 def _unfinished(connection: Connection, row: Mapping[str, Any]) -> Unfinished:
     tests = _tests(row["plan"])
-    done = {index for index, _ in queries.done_keys(connection, str(row["session_id"]))}
+    done = {index for index, _ in records.done_keys(connection, str(row["session_id"]))}
     waiting = [place for place, index in enumerate(tests, start=1) if index not in done]
     return Unfinished(
         participant=str(row["participant_id"]),

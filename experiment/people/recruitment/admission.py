@@ -18,16 +18,13 @@ from urllib.parse import urlencode
 from sqlalchemy import Connection, and_, case, func, select, update
 
 from experiment.people.recruitment.codes import OUTCOME_OF_STATE, Platform
-from experiment.people.recruitment.return_links import Return, link_parameters, return_for
-from experiment.people.recruitment.signed_links import Standing
-from experiment.people.request_validation import Problem
-from experiment.people.service import StudyService
-from experiment.people.session_cache import token_hash
-from experiment.store import queries, records
+from experiment.people.recruitment.return_links import Return, Standing, link_parameters, return_for
+from experiment.people.response_intake import Problem
+from experiment.people.service import StudyService, token_hash
+from experiment.store import records
 from experiment.store.assignment import INVITED, NETWORK, STARTED_RECENTLY, is_finished, is_under_way
 from experiment.store.erasure import NUMBERED, SERVER, erase_invitations
-from experiment.store.queries import excluded_sessions
-from experiment.store.records import collection_of
+from experiment.store.records import collection_of, excluded_sessions
 from experiment.store.session_activity import stamp
 from experiment.store.tables import invitations, sessions
 from stimuli.errors import UserError
@@ -315,7 +312,7 @@ def person_refusal(
     if token:
         earlier = _invited_session(connection, find_invitation(connection, service.study, token))
     else:
-        earlier = queries.sessions_of_person(connection, service.study, known)
+        earlier = records.sessions_of_person(connection, service.study, known)
     if not earlier:
         # an unidentifiable person may have an active session: only the writer refuses them, when they begin
         return place_refusal(connection, service) if token or known else None
@@ -337,14 +334,14 @@ def _already(service: StudyService, back: Return | None = None) -> EntryRefusal:
     return EntryRefusal("again", words["again_title"], words["again_text"], words["ask_us"], back)
 
 
-def _invited_session(connection: Connection, invited: Invited) -> list[queries.Row]:
-    row = None if invited.session_id is None else queries.session(connection, invited.session_id)
+def _invited_session(connection: Connection, invited: Invited) -> list[records.Row]:
+    row = None if invited.session_id is None else records.session(connection, invited.session_id)
     return [] if row is None else [row]
 
 
 def admit(
     connection: Connection, service: StudyService, given: Mapping[str, str], *, is_signed: bool
-) -> tuple[dict[str, str], list[queries.Row]]:
+) -> tuple[dict[str, str], list[records.Row]]:
     """Return the ids by which a person can be recognised (source → id), and the session that their personal link began."""
     refusal = link_refusal(service, given, standing="valid" if is_signed else "absent") or invitation_refusal(
         connection, service, given, is_signed=is_signed

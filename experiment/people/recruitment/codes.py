@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from experiment.study.plans import session_rules
+from experiment.study.study import session_rules
 from stimuli.errors import UserError, did_you_mean, unknown_name
 
 IN_PERSON = "lab"

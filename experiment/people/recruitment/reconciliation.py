@@ -32,7 +32,7 @@ from experiment.people.recruitment.codes import (
     platforms,
 )
 from experiment.people.recruitment.return_links import code_when_held, failed_checks
-from experiment.store import Store, queries, records
+from experiment.store import Store, records
 from experiment.store.session_activity import change_session
 from experiment.store.tables import people, sessions, submissions, trials
 from stimuli.corpora.encodings import refuse_other_kinds
@@ -469,7 +469,7 @@ def _sessions_of(connection: Connection, study: str, platform: Platform) -> _Fou
     rows = {
         str(row["session_id"]): {**row, "n_trials": counted.get(row["session_id"], 0), "external_id": None}
         for row in connection.execute(
-            select(*queries.SESSION_COLUMNS)
+            select(*records.SESSION_COLUMNS)
             .where(
                 sessions.c.study == study, sessions.c.reader_kind == "human", sessions.c.is_pilot.is_(False)
             )
@@ -614,7 +614,7 @@ class _Judge:
         for index in failed_checks(self.connection, str(row["session_id"])):
             trial = next(
                 trial
-                for trial in queries.trials_of_session(self.connection, str(row["session_id"]))
+                for trial in records.trials_of_session(self.connection, str(row["session_id"]))
                 if trial["trial_index"] == index
             )
             shown_text = " ".join(str(text) for text in (trial["shown"] or {}).values())

@@ -125,7 +125,7 @@ def test_with_fixed_items_a_deterministic_model_is_known_and_the_report_says_whi
     apart = by["initial − internal", ("human", "restorer")]
     assert apart.se > 0 and apart.crossed is not None and apart.crossed.to == "participants"
     sampled = replace(analysis, plan=replace(analysis.plan, items="random"))
-    assert paragraphs(analysis, [], {}, None) != paragraphs(sampled, [], {}, None)
+    assert paragraphs(analysis, [], {}) != paragraphs(sampled, [], {})
 
 
 def test_people_and_a_model_are_in_no_logistic_model_together(carried: Analysis) -> None:

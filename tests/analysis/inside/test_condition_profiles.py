@@ -13,7 +13,7 @@ from analysis.measures.condition_profiles import Profiles, plane, profiles, told
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Material
 from analysis.report.chapters.condition_profiles import write
-from analysis.report.reading_order import SIMULATED
+from analysis.report.document import SIMULATED
 from tests.analysis.inside.profile_study import LEVELS, profile_study
 
 

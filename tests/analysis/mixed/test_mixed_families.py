@@ -12,9 +12,9 @@ import pytest
 from scipy import integrate, special, stats
 
 from analysis.mixed import Fit, fit
+from analysis.mixed.deviance import in_units_of_residuals
 from analysis.mixed.families import FAMILIES, LINKS, TIMES, Link, choose_family, guess_link
 from analysis.mixed.formula import read_formula
-from analysis.mixed.laplace import in_units_of_residuals
 from analysis.mixed.matrices import make_frame, make_matrices
 from analysis.mixed.objective import choose_criterion, make_objective
 from analysis.mixed.optimise import differences

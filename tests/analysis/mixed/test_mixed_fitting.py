@@ -260,6 +260,15 @@ def test_the_search_leaves_a_saddle_at_zero() -> None:
         def nearer(self, x: np.ndarray) -> np.ndarray:
             return x
 
-    found = minimise(Saddle(), np.array([0.0, 0.0]), np.ones(2), np.array([True, False]), lambda x: np.abs(x))
+        def scales(self) -> np.ndarray:
+            return np.ones(2)
+
+        def diagonal(self) -> np.ndarray:
+            return np.array([True, False])
+
+        def standardise(self, x: np.ndarray) -> np.ndarray:
+            return np.abs(x)
+
+    found = minimise(Saddle(), np.array([0.0, 0.0]))
     assert found.x == pytest.approx([1.0, 1.0], abs=1e-5)
     assert found.converged

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.mixed import blocks as blocks_module
+from analysis.mixed import deviance as laplace_module
+from analysis.mixed import deviance as linear_module
 from analysis.mixed import elimination, fit
-from analysis.mixed import laplace as laplace_module
-from analysis.mixed import linear as linear_module
 from analysis.mixed.blocks import CellLayout, EffectsLayout, RandomEffectsBlock
 from analysis.mixed.elimination import FEW, BlockStructure, DenseStructure, SortedStructure
 from stimuli.errors import UserError

@@ -16,8 +16,7 @@ from analysis.tables import load
 from experiment.checking import load_study
 from experiment.exporting import ExportChoice, export_study
 from experiment.exporting.export import hand_over
-from experiment.exporting.files import read_csv
-from experiment.exporting.tables import own_columns, trial_rows
+from experiment.exporting.tables import own_columns, read_csv, trial_rows
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
 from experiment.store import open_store, records

@@ -15,11 +15,11 @@ from analysis.measures.similarity import scored_similarities
 from experiment.checking import load_study
 from experiment.exporting import export_study
 from experiment.exporting.export import hand_over
+from experiment.integrity.build_provenance import ensure_version
 from experiment.papers.h_test.chapter.measures import both_parsers
 from experiment.scoring.similarities import RIGHT_ANSWER, STORED_AS
 from experiment.scoring.trial import Score
-from experiment.store import Store, open_store, queries, records
-from experiment.store.versions import ensure_version
+from experiment.store import Store, open_store, records
 from experiment.study import Study
 from tests.experiment.conftest import small_items
 from tests.experiment.exporting.psychds_rules import faults
@@ -77,7 +77,7 @@ def test_cosines_of_answers_are_exported_where_they_were_taken(asked, tmp_path):
     study, store = asked
     assert "answer_similarity" not in export_study(study, store, tmp_path / "before", "csv").rows
     with store.read() as connection:
-        session = queries.sessions_overview(connection, study.id)[0]["session_id"]
+        session = records.sessions_overview(connection, study.id)[0]["session_id"]
     verdict = Score("", "valid", None, 0.25, f"{STORED_AS}hf:e-1", 1)
     store.write(lambda c: records.store_score(c, session, 0, 1, verdict)).result()
     export_study(study, store, tmp_path / "out", "csv")

@@ -25,16 +25,15 @@ from analysis import load
 from experiment.columns import region_columns, trial_columns
 from experiment.exporting import ExportChoice, export, export_study
 from experiment.exporting.export import placed
-from experiment.exporting.files import cell, read_csv, text_of
-from experiment.exporting.tables import tables_of
+from experiment.exporting.tables import cell, read_csv, tables_of, text_of
+from experiment.integrity.build_provenance import ensure_version
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.questions import vocabulary
 from experiment.scoring.trial import score_trial
-from experiment.store import Store, open_store, queries
+from experiment.store import Store, open_store, records
 from experiment.store import records as r
 from experiment.store.tables import events, sessions, trials
-from experiment.store.versions import ensure_version
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.exporting.psychds_rules import faults
@@ -220,7 +219,7 @@ def test_jspsych_files_use_its_names_and_its_order(study, store, tmp_path):
     )
     assert (trial["response"], trial["task"], trial["session_trial_index"]) == (NASTY[0], "choose", 0)
     with store.read() as connection:
-        first = next(queries.trials_of_session(connection, trial["session_id"]))
+        first = next(records.trials_of_session(connection, trial["session_id"]))
     assert (
         trial["stimulus"] == "\n\n".join(first["shown"].values())
         and trial["position"] == first["condition"]["position"]

@@ -20,7 +20,7 @@ import pytest
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.store import open_store, queries
+from experiment.store import open_store, records
 from tests.experiment.commands import wrods as invoke
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -131,7 +131,7 @@ def wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:
 
 def stored(target: Path | str) -> list[dict[str, Any]]:
     """Return the trials of a store with their scores."""
-    return of_store(target, queries.trials_with_scores)
+    return of_store(target, records.trials_with_scores)
 
 
 def of_store(target: Path | str, read: Any, *arguments: Any) -> list[Any]:
@@ -145,9 +145,9 @@ def of_store(target: Path | str, read: Any, *arguments: Any) -> list[Any]:
 def done(target: Path | str) -> dict[str, Counter[tuple[int, str]]]:
     """Return, by model, how many trials of each list and block are stored."""
     with open_store(target) as store, store.read() as connection:
-        sessions = {row["session_id"]: row for row in queries.sessions_overview(connection)}
+        sessions = {row["session_id"]: row for row in records.sessions_overview(connection)}
         found: dict[str, Counter[tuple[int, str]]] = {}
-        for trial in queries.trials_with_scores(connection):
+        for trial in records.trials_with_scores(connection):
             session = sessions[trial["session_id"]]
             found.setdefault(session["reader"], Counter())[session["list_id"], trial["block"]] += 1
     return found

@@ -12,8 +12,7 @@ import pytest
 from experiment.models.api import batch
 from experiment.models.api.batch import BatchApi, Ledger
 from experiment.models.api.retrying import RunStopped
-from experiment.models.engine import Request
-from experiment.models.settings import ModelSettings
+from experiment.models.engine import ModelSettings, Request
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_settings, choice, choices
 

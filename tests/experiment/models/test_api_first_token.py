@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.models.api.labels import (
+from experiment.models.api.responses import (
     LEAST_MASS,
     ScoredToken,
     completion_tokens,
@@ -20,10 +20,10 @@ from experiment.models.api.labels import (
     first_token_scores,
     label_given,
     prompt_tokens,
+    read_usage,
     score_of_end,
     score_regions,
 )
-from experiment.models.api.responses import read_usage
 from experiment.models.costs import Usage
 from experiment.parsing.replies import parse_label
 from tests.experiment.models.api_requests import api_engine, choice

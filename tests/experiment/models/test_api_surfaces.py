@@ -11,9 +11,8 @@ from experiment.models import Message
 from experiment.models.api.engine import ApiEngine
 from experiment.models.api.formats import STRUCTURES, THOUGHT_ROOM
 from experiment.models.api.retrying import RunStopped
-from experiment.models.engine import Span
+from experiment.models.engine import ModelSettings, Span
 from experiment.models.servers import find_key, server_of
-from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from tests.experiment.models.api_requests import api_engine, choice, choices
 from tests.scripted_answers import word_logprob

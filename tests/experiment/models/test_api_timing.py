@@ -10,8 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from experiment.models.api.retrying import NoAnswer
-from experiment.models.api.transport import put_together
+from experiment.models.api.retrying import NoAnswer, put_together
 from tests.experiment.models.api_requests import api_engine, choice, choices
 from tests.scripted_openai import ScriptedOpenAI
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from experiment.models.imports import read_mapping
-from experiment.store import open_store, queries
+from experiment.store import open_store, records
 from experiment.store.chain import verify
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
@@ -76,11 +76,11 @@ def stored(folder: Path):
     with open_store(folder) as store, store.read() as connection:
         sessions = {
             row["reader"]: row
-            for row in queries.sessions_overview(connection)
+            for row in records.sessions_overview(connection)
             if row["reader_kind"] == "human"
         }
         return sessions, {
-            name: list(queries.trials_of_session(connection, row["session_id"]))
+            name: list(records.trials_of_session(connection, row["session_id"]))
             for name, row in sessions.items()
         }
 
@@ -118,7 +118,7 @@ def test_models_judge_the_same_strings_in_the_same_order(folder):
     done = invoke("run", folder)
     assert done.exit_code == 0, done.output
     with open_store(folder) as store, store.read() as connection:
-        sessions = queries.sessions_overview(connection)
+        sessions = records.sessions_overview(connection)
         yoked = {row["yoked_to"]: row for row in sessions if row["reader_kind"] == "baseline"}
         people = [row for row in sessions if row["reader_kind"] == "human"]
         assert len(yoked) == len(people) == 2
@@ -126,7 +126,7 @@ def test_models_judge_the_same_strings_in_the_same_order(folder):
             theirs, models = (
                 [
                     trial["shown"]["string"]
-                    for trial in queries.trials_of_session(connection, one["session_id"])
+                    for trial in records.trials_of_session(connection, one["session_id"])
                 ]
                 for one in (person, yoked[person["session_id"]])
             )
@@ -187,8 +187,8 @@ def test_responses_of_a_model_come_from_jsonl_with_their_calls(folder):
     told = json.loads(done.stdout)
     assert (told["trials"], told["predictions"], told["agreeing"]) == (1, 1, 1), done.output
     with open_store(folder) as store, store.read() as connection:
-        (call,) = queries.all_calls(connection)
-        (session,) = (row for row in queries.sessions_overview(connection) if row["reader_kind"] == "model")
+        (call,) = records.all_calls(connection)
+        (session,) = (row for row in records.sessions_overview(connection) if row["reader_kind"] == "model")
     assert call["request"]["messages"][0]["content"] == "Word?" and session["reader"] == "gpt-9"
 
 
@@ -241,7 +241,7 @@ def test_a_reader_whose_rows_name_two_lists_is_refused_or_told_apart_by_session(
     (folder / "map.yaml").write_text(f"{MAPPING}session: list\n", "utf-8")
     assert take(folder).exit_code == 0
     with open_store(folder) as store, store.read() as connection:
-        rows = [row for row in queries.sessions_overview(connection) if row["reader"] == "P1"]
+        rows = [row for row in records.sessions_overview(connection) if row["reader"] == "P1"]
     assert sorted((row["list_id"], row["n_trials"]) for row in rows) == [(3, 2), (4, 1)]
 
 

@@ -23,7 +23,7 @@ from analysis.report.method import method_parts
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
 from experiment.models.imports import writing
-from experiment.store import Store, open_store, queries
+from experiment.store import Store, open_store, records
 from tests.analysis.chapters import tables_in
 from tests.conftest import ROOT
 from tests.experiment.models.running import invoke, wait_until
@@ -98,8 +98,8 @@ def test_a_fault_while_rows_are_stored_takes_back_sessions_and_items(folder, mon
     assert isinstance(take(folder).exception, MemoryError)
     assert "items.jsonl" not in files(folder) and "items.meta.json" not in files(folder)
     with open_store(folder) as store, store.read() as connection:
-        assert queries.sessions_overview(connection) == []
-        assert queries.all_versions(connection, "lexical") == []
+        assert records.sessions_overview(connection) == []
+        assert records.all_versions(connection, "lexical") == []
     monkeypatch.undo()
     assert take(folder).exit_code == 0
 
@@ -231,10 +231,10 @@ def test_the_documented_route_takes_every_row_of_124_people_in_order_and_models_
     people: dict[str, str] = {}
     shown: dict[str, list[tuple[str, str, str]]] = {}
     with open_store(tmp_path / "lexical") as store, store.read() as connection:
-        sessions = {row["session_id"]: row for row in queries.sessions_overview(connection)}
+        sessions = {row["session_id"]: row for row in records.sessions_overview(connection)}
         found: dict[str, list[tuple[object, ...]]] = {}
         places: dict[str, list[int]] = {}
-        for trial in queries.trials_with_scores(connection):
+        for trial in records.trials_with_scores(connection):
             of, levels = trial["session_id"], trial["condition"]
             seen = (
                 trial["item_id"],
@@ -302,7 +302,7 @@ def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_agai
     _, told = running.communicate(timeout=60)
     assert running.returncode == (-9 if end == signal.SIGKILL else 1) and "Traceback" not in told
     with open_store(folder) as store, store.read() as connection:
-        assert queries.sessions_overview(connection) == []
+        assert records.sessions_overview(connection) == []
     assert ("items.jsonl" in files(folder)) == (end == signal.SIGKILL)
     done = take(folder)
     assert done.exit_code == 0, done.output
@@ -330,7 +330,7 @@ def test_an_interrupt_in_the_moment_of_the_hand_over_leaves_no_session_without_i
     monkeypatch.undo()
     assert "items.jsonl" not in files(folder)
     with open_store(folder) as store, store.read() as connection:
-        assert queries.sessions_overview(connection) == []
+        assert records.sessions_overview(connection) == []
 
 
 def test_a_table_without_a_mapping_is_told_what_it_lacks(folder):

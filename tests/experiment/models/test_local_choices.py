@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.models.label_ends import disjoint_logprobs
+from experiment.models.engine import disjoint_logprobs
 from tests.experiment.models.tiny_models import ask
 
 torch = pytest.importorskip("torch")

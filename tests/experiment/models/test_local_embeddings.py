@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from experiment.models import ModelSettings
-from experiment.models.judges import embeddings
-from experiment.models.judges.embeddings import BATCH_TEXTS, Embedder, packaged_model
+from experiment.models.judges import similarity
+from experiment.models.judges.similarity import BATCH_TEXTS, Embedder, packaged_model
 from stimuli.errors import UserError
 
 torch = pytest.importorskip("torch")
@@ -151,7 +151,7 @@ def test_a_model_inside_an_installed_package_is_found_without_importing_it(encod
 def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch):
     texts = [f"dog {'bark ' * (n % 9)}{n}" for n in range(60)]
     expected = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
-    original, refused = embeddings._LocalWay._pooled, []
+    original, refused = similarity._LocalWay._pooled, []
 
     def narrow(self, rows):
         if sum(map(len, rows)) > 70:
@@ -159,7 +159,7 @@ def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch):
             raise torch.OutOfMemoryError("CUDA out of memory")
         return original(self, rows)
 
-    monkeypatch.setattr(embeddings._LocalWay, "_pooled", narrow)
+    monkeypatch.setattr(similarity._LocalWay, "_pooled", narrow)
     found = Embedder(ModelSettings(f"hf:{encoder}")).embed(texts)
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert 1 <= len(refused) < 10, "what was too much once is not tried again"

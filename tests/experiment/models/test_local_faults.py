@@ -12,9 +12,9 @@ from tests.experiment.models.tiny_models import FAMILIES, ask, byte_pair_tokeniz
 torch = pytest.importorskip("torch")
 
 from experiment.models.local.causal_model import CausalModel  # noqa: E402
-from experiment.models.local.encdec import EncoderDecoderBackend  # noqa: E402
+from experiment.models.local.engine import LEAST_TOKENS  # noqa: E402
 from experiment.models.local.packed import Branches, Continuations, NotUnderstood  # noqa: E402
-from experiment.models.local.parity import LEAST_TOKENS  # noqa: E402
+from experiment.models.local.plain import EncoderDecoderBackend  # noqa: E402
 
 TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
 

@@ -13,8 +13,8 @@ from tests.experiment.models.tiny_models import ask, tiny_family
 
 torch = pytest.importorskip("torch")
 
-from experiment.models.local import parity  # noqa: E402
 from experiment.models.local.causal_model import CausalModel  # noqa: E402
+from experiment.models.local.engine import choose_way  # noqa: E402
 from experiment.models.local.kv_cache_tree import SLACK  # noqa: E402
 from experiment.models.local.packed import PackedBackend, Trie  # noqa: E402
 from experiment.models.local.plain import PlainBackend  # noqa: E402
@@ -143,10 +143,10 @@ def test_a_way_whose_means_are_wrong_is_refused(monkeypatch):
         lambda self, hidden: {name: sums * 1.05 for name, sums in original(self, hidden).items()},
     )
     model = model_of("Llama")
-    choice = parity.choose_way(model, prompts(), "float32", PlainBackend(model))
+    choice = choose_way(model, prompts(), "float32", PlainBackend(model))
     assert choice.record["path"] == "plain"
     assert all("hidden states" in why for why in choice.record["refused"].values())
-    without = parity.choose_way(
+    without = choose_way(
         model, [replace(row, mean=False) for row in prompts()], "float32", PlainBackend(model)
     )
     assert without.record["path"] == "packed", "what is not asked is not checked"

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+from experiment.models.engine import ModelSettings
 from experiment.models.engines import open_engine
-from experiment.models.settings import ModelSettings
 from stimuli.errors import UserError
 from tests.experiment.models.test_local_pictures import WORDS, answers, engine, look
 from tests.experiment.models.tiny_seers import tiny_gemma3, tiny_idefics3, tiny_qwen2_vl

@@ -12,8 +12,8 @@ from tests.experiment.models.tiny_models import tiny_family
 
 torch = pytest.importorskip("torch")
 
-from experiment.models.local import parity  # noqa: E402
 from experiment.models.local.causal_model import CausalModel  # noqa: E402
+from experiment.models.local.engine import choose_way, require_causal  # noqa: E402
 from experiment.models.local.packed import (  # noqa: E402
     PackedBackend,
     Trie,
@@ -139,7 +139,7 @@ def test_batches_behind_a_prefix_give_the_numbers_of_plain_passes(name, asked):
 
 def test_tokens_of_the_check_for_tokens_behind_are_counted_apart():
     model = model_of("Llama")
-    parity.require_causal(model, some_rows()[0].ids, "float32", "m")
+    require_causal(model, some_rows()[0].ids, "float32", "m")
     assert (model.forwarded, model.calls, model.check_tokens) == (0, 0, 2 * 16)
 
 
@@ -155,7 +155,7 @@ def test_a_small_fault_is_not_taken_for_rounding(monkeypatch):
 
     monkeypatch.setattr(OutputSelection, "note", faulty)
     model = model_of("Llama")
-    choice = parity.choose_way(model, some_rows(), "float32", PlainBackend(model))
+    choice = choose_way(model, some_rows(), "float32", PlainBackend(model))
     assert choice.record["path"] == "plain" and set(choice.record["refused"]) == {
         "packed",
         "expanded",

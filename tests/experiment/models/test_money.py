@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from experiment.models import Message, ModelSettings, Reply, Request
 from experiment.models.api.prices import price_of
 from experiment.models.costs import format_usd, parse_usd
-from experiment.models.runs.batching import batch_price
+from experiment.models.runs.model_worker import batch_price
 from stimuli.errors import UserError
 
 

@@ -13,15 +13,16 @@ import pytest
 
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.models.judges.embeddings import Embedder, packaged_model
+from experiment.models.engine import ModelSettings
 from experiment.models.judges.similarity import (
+    Embedder,
     embedding_settings,
     nearness,
+    packaged_model,
     shown_texts,
     store_nearness,
     whole_prompts,
 )
-from experiment.models.settings import ModelSettings
 from experiment.papers.mind_scramble.chapter.measures import UNITS, stored_texts, unit_means
 from tests.experiment.models.running import invoke
 

@@ -13,9 +13,9 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
 from experiment.models import ModelSettings
-from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.similarity import (
     PLACEHOLDER,
+    Embedder,
     _about_intact_texts,
     _text,
     compare_texts,

@@ -11,7 +11,7 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.languages import wording
 from experiment.models.prompts import Prompter
-from experiment.models.prompts.published import (
+from experiment.models.prompts.prompter import (
     PromptedTask,
     judge_prompt,
     name_of,

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from experiment.models.engine import Message, Reply, Request
+from experiment.models.engine import Message, ModelSettings, Reply, Request
 from experiment.models.engines import open_engine
 from experiment.models.engines.ray_engine import RayEngine, open_on_ray
 from experiment.models.local import LocalEngine
 from experiment.models.runs import CommandRun, RunOptions, version_of
-from experiment.models.settings import ModelSettings
 from experiment.store import open_store
 from tests.experiment.models.running import TRIALS, begin, done, edit, stored, wait_until
 from tests.experiment.models.running import with_models as with_local

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 
 from experiment.exporting.tables import trial_rows
+from experiment.integrity.build_provenance import ensure_version
 from experiment.models import ModelSettings, Reply, Request
 from experiment.models.costs import Price
 from experiment.models.engine import Follow
 from experiment.models.journal import calls_of, spending
-from experiment.models.judges.judging import judge_again
+from experiment.models.judges.judging import OpenedJudge, judge_again
 from experiment.models.planning import ModelSession, People, plan_sessions, request_json
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.rescoring import score_again
 from experiment.scoring.trial import VERSION, Score, score_trial
-from experiment.store import Store, open_store, queries, records
-from experiment.store.versions import ensure_version
+from experiment.store import Store, open_store, records
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
@@ -124,7 +124,7 @@ def latest(store: Store, study: Study) -> list[dict[str, Any]]:
 
 def all_scores(store: Store) -> list[dict[str, Any]]:
     with store.read() as connection:
-        return list(queries.all_scores(connection))
+        return list(records.all_scores(connection))
 
 
 def test_a_papers_parser_stands_beside_and_says_what_it_would_change(study, store):
@@ -177,14 +177,14 @@ def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store):
     assert {row["response_status"] for row in latest(store, study)} == {"unparsed"}
     judge = Scripted("A", "None")
     settings = ModelSettings("hf:j", {}, study.folder)
-    outcome, sent = judge_again(study, store, judge, "j", settings)
+    outcome, sent = judge_again(study, store, OpenedJudge(judge), "j", settings)
     assert (sent, outcome.counts, outcome.changed) == (8, True, 4)
     assert all("Hm. It may be the first group." in one.messages[0].content for one in judge.asked)
     assert {one.purpose for one in judge.asked} == {"judge"} and judge.asked[0].labels == ("A", "B", "None")
     rows = latest(store, study)
     assert sorted(row["response_status"] for row in rows) == ["unparsed"] * 4 + ["valid"] * 4
     assert {row["scorer"] for row in rows} == {"judge:j-1"}
-    _, again = judge_again(study, store, judge, "j", settings)
+    _, again = judge_again(study, store, OpenedJudge(judge), "j", settings)
     assert again == 0 and len(judge.asked) == 8
     ours = score_again(study, store)
     assert {row["scorer"] for row in latest(store, study)} == {"judge:j-1"}, (
@@ -194,7 +194,7 @@ def test_a_judge_reads_thoughts_once_and_its_verdict_counts(study, store):
     assert ours.kept == {"judge:j-1": 4} and not ours.moved
     assert "4 by judge:j-1" in invoke("score", study.folder).output
     with store.read() as connection:
-        judged = [call for call in queries.all_calls(connection) if call["purpose"] == "judge"]
+        judged = [call for call in records.all_calls(connection) if call["purpose"] == "judge"]
     assert len(judged) == 8 and {call["prompt_tokens"] for call in judged} == {3}
 
 
@@ -204,16 +204,16 @@ def test_a_judge_is_paid_from_the_studys_budget_and_stops_where_it_ends(study, s
     price = Price(1.0, 1.0, 1.0, 1.0, "test")
     one = 4e-4
     with calls_of(study, store, price, run_id="judge-1", reader="j", budget=3.5 * one, say=print) as of_judge:
-        outcome, waiting = judge_again(study, store, judge, "j", settings, calls=of_judge, run_id="judge-1")
+        outcome, waiting = judge_again(study, store, OpenedJudge(judge, of_judge, "judge-1"), "j", settings)
     assert waiting == 8 and 0 < len(judge.asked) < 8 and "budget" in str(outcome.stopped)
     with store.read() as connection:
-        costs = [call["cost_usd"] for call in queries.all_calls(connection) if call["purpose"] == "judge"]
+        costs = [call["cost_usd"] for call in records.all_calls(connection) if call["purpose"] == "judge"]
         spent = spending(connection, study)
     assert len(costs) == len(judge.asked) and sum(costs) == pytest.approx(spent.total), (
         "a reply that counts no tokens may have cost all that was set aside"
     )
     assert 0 < spent.total <= 3.5 * one
-    _, left = judge_again(study, store, judge, "j", settings)
+    _, left = judge_again(study, store, OpenedJudge(judge), "j", settings)
     assert left == 8 - len(costs)
 
 

@@ -20,7 +20,7 @@ from experiment.models.engine import Follow, Reply, Request
 from experiment.models.engines import BaselineEngine
 from experiment.models.leases import LEASE_FILES, leased
 from experiment.models.runs import CommandLimits, RunOutcome, git_state, run_model, version_of
-from experiment.store import open_store, queries
+from experiment.store import open_store, records
 from stimuli.errors import UserError
 from tests.experiment.models.running import (
     ROOT,
@@ -64,10 +64,10 @@ def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessi
         assert (trial["response_raw"], trial["response"], trial["response_status"]) == ("Yes", "Yes", "valid")
         assert trial["correct"] == (trial["answer"] == "Yes")
         assert (trial["temperature"], trial["cached_tokens"], trial["reasoning_tokens"]) == (0.0, 2, 5)
-    calls = of_store(study, queries.all_calls)
+    calls = of_store(study, records.all_calls)
     assert {call["work_key"] for call in calls} == {trial["work_key"] for trial in trials}
     assert Counter(call["request"]["messages"][0]["content"] for call in calls) == Counter(server.texts)
-    sessions = of_store(study, queries.sessions_overview)
+    sessions = of_store(study, records.sessions_overview)
     assert [session["state"] for session in sessions] == ["finished"] * 4
     assert {session["reader_kind"] for session in sessions} == {"model"}
     assert (
@@ -179,14 +179,14 @@ def test_a_trial_that_keeps_failing_is_listed_and_asked_again_by_the_next_run(st
     assert count > 0 and first.left == count and not first.is_whole
     assert {error["item_id"] for error in first.errors} == {load_study(study).items[0].item_id}
     assert len(stored(study)) == TRIALS - count
-    statuses = Counter(call["status"] for call in of_store(study, queries.all_calls))
+    statuses = Counter(call["status"] for call in of_store(study, records.all_calls))
     assert statuses == {"answered": TRIALS - count, "error": count}
     server.always.clear()
     server.requests.clear()
     second = run_here(study, server)
     assert second.is_whole and second.answered == count == len(server.requests)
     assert len(stored(study)) == TRIALS
-    assert {row["state"] for row in of_store(study, queries.sessions_overview)} == {"finished"}
+    assert {row["state"] for row in of_store(study, records.sessions_overview)} == {"finished"}
 
 
 def test_a_wider_study_asks_only_for_what_is_new(study, server):
@@ -233,7 +233,7 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
     refused = invoke(*arguments)
     assert refused.exit_code == 1 and "model.revision" in refused.output
     assert run("--if-changed", "set_aside")["stored_before"] == 0
-    assert sorted(row["kind"] for row in of_store(study, queries.all_flags)) == ["excluded"] * 4
+    assert sorted(row["kind"] for row in of_store(study, records.all_flags)) == ["excluded"] * 4
     trials = stored(study)
     assert len(trials) == 30
     assert all(set(trial["label_logprobs"]) == {"Yes", "No"} and trial["margin"] >= 0 for trial in trials)

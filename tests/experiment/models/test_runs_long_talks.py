@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from experiment.models.engine import Message, Reply, Request
-from experiment.models.runs.context_overflow import BEGINS, fault_of, reason_of
+from experiment.models.runs.remaining_work import BEGINS, fault_of, reason_of
 from tests.experiment.models.running import TRIALS, edit, invoke, stored, study_in, with_models
 
 torch = pytest.importorskip("torch")

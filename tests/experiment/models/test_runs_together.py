@@ -14,12 +14,11 @@ import pytest
 from sqlalchemy import event, select
 
 from experiment.checking import load_study
-from experiment.models.engine import Engine
+from experiment.models.engine import Engine, ModelSettings
 from experiment.models.engines import open_engine
 from experiment.models.journal import spending
 from experiment.models.leases import leased
 from experiment.models.runs import CommandRun, RunOptions, orchestrator, version_of
-from experiment.models.settings import ModelSettings
 from experiment.store import open_store
 from experiment.store.tables import audit, calls, scores
 from tests.experiment.models.running import (

@@ -15,11 +15,11 @@ import pytest
 from rich.console import Console
 from sqlalchemy import select, update
 
-from experiment.cli.progress import table
+from experiment.cli.terminal import table
 from experiment.models.runs import RunStatus
 from experiment.models.runs.status import is_alive
 from experiment.store import open_store, records
-from experiment.store.queries import EXCLUDED
+from experiment.store.records import EXCLUDED
 from experiment.store.tables import runs
 from tests.experiment.models.running import (
     HELD_S,
@@ -193,7 +193,7 @@ def test_an_excluded_trial_is_taken_from_what_counts(named):
                 EXCLUDED,
                 "a power cut",
                 "tests",
-                trial_index=first["trial_index"],
+                records.TrialPlace(first["trial_index"]),
             )
         ).result()
     (one,) = told(named)["readers"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from experiment.store import queries
+from experiment.store import records
 from tests.experiment.models.running import (
     TRIALS,
     edit,
@@ -36,7 +36,7 @@ def said(done: Any) -> str:
 
 def states(folder: Path) -> dict[str, int]:
     told: dict[str, int] = {}
-    for row in of_store(folder, queries.sessions_overview):
+    for row in of_store(folder, records.sessions_overview):
         told[row["state"]] = told.get(row["state"], 0) + 1
     return told
 
@@ -138,5 +138,5 @@ def test_prompts_that_a_local_model_does_not_take_are_no_errors(tmp_path, chat_m
     for done in (first, invoke("run", study)):
         assert re.search(rf"\b{TRIALS}\b.*\b40\b", said(done)) and "--ask-again" in said(done)
     assert states(study) == {"ended": 4}
-    assert not [one for one in of_store(study, queries.all_calls) if one["status"] != "error"]
-    assert len(of_store(study, queries.all_calls)) == TRIALS
+    assert not [one for one in of_store(study, records.all_calls) if one["status"] != "error"]
+    assert len(of_store(study, records.all_calls)) == TRIALS

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from experiment.models.states import read_index, read_layer
 from experiment.procedure import plan_session, trials_of
-from experiment.store import open_store, queries, records
+from experiment.store import open_store, records
 from experiment.store.tables import audit, calls, regions, scores, sessions, trials
 from experiment.study import Study
 from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, stored, with_models
@@ -101,13 +101,13 @@ def test_a_conversation_goes_on_after_an_interruption_as_if_there_had_been_none(
     whole = small(make_study, model, "context: session", "replicates: 2")
     assert run(whole)["left"] == 0
     said = {row["work_key"]: row["response_raw"] for row in stored(whole)}
-    prompts = {row["work_key"]: row["request"]["messages"] for row in of_store(whole, queries.all_calls)}
+    prompts = {row["work_key"]: row["request"]["messages"] for row in of_store(whole, records.all_calls)}
     cut = make_study(small_models("context: session", "replicates: 2", who=model), READ, name="cut").folder
     while run(cut, "--max-trials", "3")["left"]:
         pass
     assert {row["work_key"]: row["response_raw"] for row in stored(cut)} == said
     assert {
-        row["work_key"]: row["request"]["messages"] for row in of_store(cut, queries.all_calls)
+        row["work_key"]: row["request"]["messages"] for row in of_store(cut, records.all_calls)
     } == prompts
     turns = sorted({len(messages) for messages in prompts.values()})
     assert turns == [1, 3, 5, 7, 9], "each turn stands behind all before it"

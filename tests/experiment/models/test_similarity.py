@@ -15,9 +15,9 @@ from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
-from experiment.models.judges.embeddings import Embedder
 from experiment.models.judges.similarity import (
     PLACEHOLDER,
+    Embedder,
     compare_texts,
     embedding_settings,
     nearness,
@@ -26,7 +26,7 @@ from experiment.models.judges.similarity import (
 )
 from experiment.scoring.similarities import similarity_rows
 from experiment.store import Store, open_store
-from experiment.store.queries import all_scores
+from experiment.store.records import all_scores
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.models.running import invoke

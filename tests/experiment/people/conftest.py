@@ -27,13 +27,14 @@ from sqlalchemy import Select, select, update
 
 from experiment.bundle import bundle_folder
 from experiment.people.app import create_app
-from experiment.people.dashboard import accounts
+from experiment.people.connections import listen
+from experiment.people.dashboard import sign_ins
 from experiment.people.dashboard.authentication import _form_token
 from experiment.people.lab.settings import Lab, set_lab
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.server import StudyServer
 from experiment.people.service import PeopleSettings, StudyService, service_for
-from experiment.store import Store, open_store, queries
+from experiment.store import Store, open_store, records
 from experiment.store.tables import metadata, sessions
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -253,22 +254,22 @@ class Running:
     @property
     def sessions(self) -> list[dict[str, Any]]:
         with self.store.read() as connection:
-            return queries.sessions_overview(connection)
+            return records.sessions_overview(connection)
 
     @property
     def trials(self) -> list[dict[str, Any]]:
         with self.store.read() as connection:
-            return list(queries.trials_with_scores(connection))
+            return list(records.trials_with_scores(connection))
 
     @property
     def events(self) -> list[dict[str, Any]]:
         with self.store.read() as connection:
-            return list(queries.all_events(connection))
+            return list(records.all_events(connection))
 
     def session(self, person: Participant | str) -> dict[str, Any]:
         """Return the whole row of a session that is there."""
         with self.store.read() as connection:
-            found = queries.session(connection, person if isinstance(person, str) else person.session_id)
+            found = records.session(connection, person if isinstance(person, str) else person.session_id)
         assert found is not None
         return found
 
@@ -329,7 +330,7 @@ def serve_study(settings: PeopleSettings) -> Iterator[Callable[..., Running]]:
             service = replace(service_for(study, store), **{"clock": an_hour_later} | changed)
             app = create_app({service.study: service}, config=replace(settings, **(config or {})))
             set_lab(app, Lab(pin=PIN))
-            server = StudyServer(app, "127.0.0.1", 0, behind_proxy=behind_proxy)
+            server = StudyServer(app, listen("127.0.0.1", 0), behind_proxy=behind_proxy)
             threading.Thread(target=server.run, daemon=True).start()
             running.callback(app.extensions["wrods"].cleaning.close)
             running.callback(server.close)
@@ -431,14 +432,14 @@ class Visitor:
 @pytest.fixture(autouse=True)
 def _cheap_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
-    monkeypatch.setattr(accounts, "PasswordHasher", lambda: cheap)
+    monkeypatch.setattr(sign_ins, "PasswordHasher", lambda: cheap)
 
 
 @pytest.fixture
 def people() -> dict[str, str]:
     """Accounts of every role in the tester's own configuration; name → password."""
     for name, (role, password) in ACCOUNTS.items():
-        accounts.add_account(name, role, password)
+        sign_ins.add_account(name, role, password)
     return {name: password for name, (_, password) in ACCOUNTS.items()}
 
 
@@ -513,7 +514,7 @@ class Process:
     @property
     def trials(self) -> list[dict[str, Any]]:
         with open_store(self.folder) as store, store.read() as connection:
-            return list(queries.trials_with_scores(connection))
+            return list(records.trials_with_scores(connection))
 
     @property
     def keys(self) -> list[tuple[int, int]]:
@@ -522,7 +523,7 @@ class Process:
     @property
     def sessions(self) -> list[dict[str, Any]]:
         with open_store(self.folder) as store, store.read() as connection:
-            return queries.sessions_overview(connection)
+            return records.sessions_overview(connection)
 
     @property
     def states(self) -> list[str]:

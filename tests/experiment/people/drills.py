@@ -23,9 +23,9 @@ from typing import Any
 import pytest
 
 from experiment.configuration import config_file
-from experiment.people.request_validation import parse
+from experiment.people.response_intake import parse
 from experiment.store import open_store
-from experiment.store import queries as q
+from experiment.store import records as q
 from experiment.store.records import payload_hash
 from tests.experiment.people.conftest import WITHOUT_PRACTICE, agreement, settings_of, word_items
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from experiment.people import session_cache as access
+from experiment.people import service as access
 from tests.experiment.people.conftest import PIN, Visitor, page_of
 
 

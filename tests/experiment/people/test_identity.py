@@ -9,7 +9,7 @@ import pytest
 
 from experiment.integrity import withdrawal
 from experiment.people.lab.settings import written
-from experiment.store import Store, open_store, queries, records
+from experiment.store import Store, open_store, records
 from experiment.store.assignment import next_reader
 from experiment.store.tables import invitations, people
 from tests.experiment.commands import wrods
@@ -55,7 +55,7 @@ def test_an_assigned_number_is_one_that_nobody_has_under_any_name(recruiting):
         for number in ("P001", "P003"):
             named = {"study": "small", "token_hash": number, "created_at": "t", "participant": number}
             connection.execute(invitations.insert().values(**named))
-        plan = queries.session(connection, first.session_id)["plan"]  # type: ignore[index]
+        plan = records.session(connection, first.session_id)["plan"]  # type: ignore[index]
         for odd in ("P²", "P³", "T¹"):  # as earlier versions took them
             records.create_session(connection, plan, reader_kind="human", reader=odd, participant_id=odd)
 
@@ -74,7 +74,7 @@ def test_a_typed_number_that_is_another_session_s_is_refused(site):
     person = site.begin(participant="18")
 
     def older(connection: Any) -> None:
-        plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
+        plan = records.session(connection, person.session_id)["plan"]  # type: ignore[index]
         records.create_session(connection, plan, reader_kind="model", reader="restorer")
         records.create_session(connection, plan, reader_kind="human", reader="P007", participant_id="17")
 
@@ -185,7 +185,7 @@ def test_an_older_database_keeps_its_rows_and_gets_keys(make_study, serve_study)
     site.do(back_to_0003)
     site.store.close()
     with open_store(study.folder) as store, store.read() as connection:
-        found = queries.sessions_overview(connection)
+        found = records.sessions_overview(connection)
         assert {row["session_id"]: (row["reader"], row["participant_id"]) for row in found} == before
         assert len({row["person_key"] for row in found}) == 3
         with pytest.raises(withdrawal.SeveralPersons):

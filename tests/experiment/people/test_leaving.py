@@ -18,8 +18,8 @@ from experiment.integrity.maintenance import MaintainedStudy, Maintenance, copy_
 from experiment.integrity.withdrawal import remembered
 from experiment.people.dashboard.study_pages import study_overview
 from experiment.people.response_intake import event_operation, take_copy
-from experiment.people.session_cache import live_session
-from experiment.store import queries
+from experiment.people.service import live_session
+from experiment.store import records
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.chain import WITHDRAWN
 from experiment.store.erasure import forget_undecided, number_of
@@ -227,7 +227,7 @@ def test_dashboard_status_and_export_count_those_who_declined(make_study, serve_
     site.begin().event("consent", {"agreed": False})
     site.begin().answer(1)
     with site.store.read() as connection:
-        rows = queries.sessions_overview(connection)
+        rows = records.sessions_overview(connection)
         told = dictionary_of(study, connection, rows)["readers"]["human"]
         shown = study_overview(rows, [1], datetime.now(UTC), declined=number_of(connection, "small"))
     assert (told["sessions"], told["declined"]) == (1, 1)

@@ -11,7 +11,7 @@ import pytest
 
 from experiment.integrity.withdrawal import remembered
 from experiment.people.response_intake import read_copy, take_copy
-from experiment.store import queries
+from experiment.store import records
 from experiment.store.backups import FOLDER, back_up
 from experiment.store.tables import audit, scores
 from stimuli.errors import UserError
@@ -55,7 +55,7 @@ def test_a_session_runs_from_start_to_completion_code_whatever_is_sent_twice_or_
 def test_the_sessions_at_hand_are_bounded_by_their_trials_and_none_is_lost(site, monkeypatch):
     people = [site.begin() for _ in range(6)]
     most = 2 * len(people[0].trials())
-    monkeypatch.setattr("experiment.people.session_cache.MOST_TRIALS", most)
+    monkeypatch.setattr("experiment.people.service.MOST_TRIALS", most)
     assert {person.answer(index).status for index in range(3) for person in people} == {201}
     assert site.state.live._trials == most
 
@@ -108,7 +108,7 @@ def test_a_time_that_cannot_be_is_flagged(site, times, kept, is_flagged):
     with site.store.read() as connection:
         told = [
             (one["trial_index"], one["attempt"], one["kind"], one["made_by"])
-            for one in queries.all_flags(connection, None)
+            for one in records.all_flags(connection, None)
         ]
     assert told == [(2, 1, "suspect", "server")] * is_flagged
 
@@ -158,7 +158,7 @@ def test_a_word_of_a_text_keeps_what_was_shown_and_intact(make_study, serve_stud
     assert person.answer(1, regions=given * 2).status == 400
     assert person.answer(1, regions=given).status == 201
     with site.store.read() as connection:
-        (region,) = queries.all_regions(connection)
+        (region,) = records.all_regions(connection)
     (trial,) = site.trials
     assert region["shown"] == trial["shown"]["word"]
     assert region["intact"] == trial["answer"]

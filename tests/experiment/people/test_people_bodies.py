@@ -13,11 +13,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiment.people.request_validation import LARGEST_BODY, Problem, acceptance, parse, validator
-from experiment.people.response_intake import read_copy, take_copy
+from experiment.people.response_intake import (
+    LARGEST_BODY,
+    Problem,
+    acceptance,
+    parse,
+    read_copy,
+    take_copy,
+    validator,
+)
 from experiment.people.server import largest_body
-from experiment.people.session_cache import Throttle, session_token
-from experiment.store import queries
+from experiment.people.service import Throttle, session_token
+from experiment.store import records
 from experiment.store.chain import verify
 from experiment.store.session_activity import shown_keys
 from experiment.store.tables import sessions
@@ -189,7 +196,7 @@ def test_whole_numbers_written_with_a_point_leave_every_row_as_its_chain_says(si
     assert take_copy(site.store, "small", read_copy(copy.encode())).new == 1
     with site.store.read() as connection:
         assert verify(connection, person.session_id).broken is None
-        assert queries.done_keys(connection, person.session_id) == [(0, 1), (1, 1)]
+        assert records.done_keys(connection, person.session_id) == [(0, 1), (1, 1)]
         assert shown_keys(connection, person.session_id) == [(1, 1)]
     assert person.answer(0, next=[1, 1], dropped_frames=3, key_log=[[1, "a"]]).status == 200, "the same trial"
 

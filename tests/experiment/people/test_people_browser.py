@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from experiment.people.connections import listen
 from experiment.people.preview import create_preview_app
 from experiment.people.server import StudyServer
 from tests.experiment.people.browsing import walk
@@ -96,7 +97,7 @@ def test_a_whole_study_is_taken_left_continued_and_deleted_by_keyboard_alone(
 def test_the_preview_shows_both_sides_and_follows_the_file(make_study, page):
     study = make_study()
     app = create_preview_app(study)
-    server = StudyServer(app, "127.0.0.1", 0)
+    server = StudyServer(app, listen("127.0.0.1", 0))
     threading.Thread(target=server.run, daemon=True).start()
     page.goto(f"http://127.0.0.1:{server.port}/")
     page.locator("#prompt", has_text=re.compile(r"\w")).wait_for()

@@ -30,6 +30,7 @@ from experiment.people.connections import (
     Connections,
     Phase,
     caller_of,
+    listen,
     network_of,
     raise_file_limit,
     within_files,
@@ -94,7 +95,7 @@ def serve(gate: Gate, tmp_path: Path) -> Iterator[Serve]:
     with ExitStack() as running:
 
         def run(limits: CallerLimits | None = None, **options: Any) -> int:
-            server = StudyServer(application(gate, tmp_path), HERE, 0, limits=limits, **options)
+            server = StudyServer(application(gate, tmp_path), listen(HERE, 0), limits=limits, **options)
             thread = threading.Thread(target=server.run, daemon=True)
             thread.start()
             running.callback(thread.join, 30)
@@ -427,7 +428,7 @@ def test_an_answer_that_breaks_off_is_an_error_and_the_server_goes_on(serve):
 
 
 def test_a_stopped_server_finishes_what_is_under_way(gate, tmp_path):
-    server = StudyServer(application(gate, tmp_path), HERE, 0)
+    server = StudyServer(application(gate, tmp_path), listen(HERE, 0))
     running = threading.Thread(target=server.run, daemon=True)
     running.start()
     idle, busy = connect(server.port), connect(server.port)

@@ -35,7 +35,7 @@ from click.testing import CliRunner
 from experiment.cli import main
 from experiment.people.connections import CallerLimits, raise_file_limit
 from experiment.store import open_store
-from experiment.store import queries as q
+from experiment.store import records as q
 from experiment.store.chain import chained_sessions, verify
 from tests.experiment.people.conftest import PASSWORD, ROOT
 from tests.experiment.people.drills import (

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from experiment.store import open_store
-from experiment.store import queries as q
+from experiment.store import records as q
 from tests.experiment.people.browsing import TEXTS, answer, into_block, item_shown, to_the_end
 from tests.experiment.people.conftest import (
     ROOT,

@@ -17,11 +17,11 @@ from experiment.columns import trial_columns
 from experiment.exporting.export import hand_over
 from experiment.languages import pack_for
 from experiment.people.app import create_app
-from experiment.people.connections import CallerLimits
+from experiment.people.connections import CallerLimits, listen
 from experiment.people.pages import script_json
 from experiment.people.server import StudyServer
 from experiment.store import Store, StoreError
-from experiment.store.records import add_flag
+from experiment.store.records import TrialPlace, add_flag
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import config_of
 
@@ -89,7 +89,7 @@ def test_whom_the_server_turns_away_reads_it_in_the_studys_language_and_a_script
     make_study, serve_study
 ):
     app = serve_study(make_study(("title: A", "language: es\ntitle: A"))).app
-    server = StudyServer(app, "127.0.0.1", 0, limits=CallerLimits(requests=1, window_s=600))
+    server = StudyServer(app, listen("127.0.0.1", 0), limits=CallerLimits(requests=1, window_s=600))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     told = {}
@@ -168,7 +168,7 @@ def test_serving_as_a_pilot_marks_every_session(make_study, serve_study):
 def test_the_download_and_the_hand_over_hold_the_same_rows(site, experimenter, make_study, tmp_path):
     person = site.begin()
     person.answer_all()
-    site.do(lambda c: add_flag(c, person.session_id, "excluded", "a talk", "experimenter", trial_index=2))
+    site.do(lambda c: add_flag(c, person.session_id, "excluded", "a talk", "experimenter", TrialPlace(2)))
     told = experimenter.get("/admin/small/trials.csv").text
     downloaded = list(csv.DictReader(io.StringIO(told)))
     handed = pd.read_parquet(hand_over(make_study(), site.store, tmp_path / "handover") / "trials.parquet")

@@ -19,11 +19,12 @@ from experiment.checking import load_study
 from experiment.configuration import config_file, read_config, store_address
 from experiment.integrity.maintenance import Maintenance, kept
 from experiment.people.app import create_app
-from experiment.people.dashboard.accounts import is_password
+from experiment.people.connections import listen
+from experiment.people.dashboard.sign_ins import is_password
 from experiment.people.headers import A_DAY_S, A_YEAR_S, HEADERS
 from experiment.people.lab.serving import own_names, server_certificate, tls_of
 from experiment.people.server import StudyServer
-from experiment.people.server_health import HealthWatch, ServerHealth, public_address_problems
+from experiment.people.server_state import HealthWatch, ServerHealth, public_address_problems
 from experiment.people.service import read_settings, service_for
 from experiment.store import DamagedStore, open_store
 from stimuli.errors import UserError
@@ -38,7 +39,7 @@ NAME = own_names()[0]
 def at_tls(site: Any, tmp_path: Path) -> Any:
     """Return a function that asks the small study's server over TLS, under any name."""
     certificate = server_certificate(tmp_path / "lab", [NAME, "localhost"], ["127.0.0.1"])
-    server = StudyServer(site.app, "127.0.0.1", 0, tls=tls_of(certificate))
+    server = StudyServer(site.app, listen("127.0.0.1", 0), tls=tls_of(certificate))
     threading.Thread(target=server.run, daemon=True).start()
     context = ssl.create_default_context(cafile=str(certificate.authority))
 
@@ -127,13 +128,13 @@ def test_health_is_told_to_anybody_and_asks_the_store_seldom(site, monkeypatch):
 def test_a_store_that_takes_nothing_is_told_with_503(site, monkeypatch):
     with sqlite3.connect(site.store.path, isolation_level=None) as other:
         other.execute("BEGIN EXCLUSIVE")
-        monkeypatch.setattr("experiment.people.server_health.PROVE_WITHIN_S", 0.2)
+        monkeypatch.setattr("experiment.people.server_state.PROVE_WITHIN_S", 0.2)
         told = site.caller().get("/health")
         other.execute("ROLLBACK")
     assert told.status == 503
     assert told.body["concerns"][0]["kind"] == "unusable"
-    monkeypatch.setattr("experiment.people.server_health.PROVE_EVERY_S", 0)
-    monkeypatch.setattr("experiment.people.server_health.PROVE_WITHIN_S", 60)
+    monkeypatch.setattr("experiment.people.server_state.PROVE_EVERY_S", 0)
+    monkeypatch.setattr("experiment.people.server_state.PROVE_WITHIN_S", 60)
     assert site.caller().get("/health").status == 200
 
 

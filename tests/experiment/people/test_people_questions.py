@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from experiment.people.response_intake import NotAgreed, answers_operation
-from experiment.people.session_cache import live_session
+from experiment.people.service import live_session
 from experiment.store.tables import flags
 from tests.experiment.people.conftest import PIN, settings_of
 

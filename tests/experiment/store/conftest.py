@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from experiment.store import Store, open_store, queries
+from experiment.store import Store, open_store, records
 from experiment.store import records as r
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
@@ -82,7 +82,7 @@ def answer(
 
 def sessions_in(target: Path | str, study: str | None = None) -> list[dict[str, Any]]:
     with open_store(target) as store, store.read() as connection:
-        return queries.sessions_overview(connection, study)
+        return records.sessions_overview(connection, study)
 
 
 def files_with(folder: Path, words: str) -> list[str]:

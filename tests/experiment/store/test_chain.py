@@ -42,7 +42,7 @@ def filled_in(store: Store, session_id: str, make_trial: Make) -> str:
             r.store_trial(connection, make_trial(session_id, index, **ODD), [REGION])
             r.store_score(connection, session_id, index, 1, VERDICT)
         r.add_event(connection, session_id, "consent", {"version": "3f", "agreed": True}, client_uuid="e1")
-        r.add_flag(connection, session_id, "suspect", "too fast", "wrods", trial_index=1, attempt=1)
+        r.add_flag(connection, session_id, "suspect", "too fast", "wrods", r.TrialPlace(1))
 
     store.write(fill).result()
     return session_id

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 
+from experiment.integrity.build_provenance import DesignChanged, differences, ensure_version
 from experiment.store import Store, open_store
-from experiment.store import queries as q
+from experiment.store import records as q
 from experiment.store import records as r
 from experiment.store.assignment import PlacesOf, assign_list, free_order_row, next_reader
-from experiment.store.queries import EXCLUDED
+from experiment.store.records import EXCLUDED
 from experiment.store.tables import sessions
-from experiment.store.versions import DesignChanged, differences, ensure_version
 from tests.experiment.store.conftest import begin
 
 

@@ -19,14 +19,14 @@ from sqlalchemy import Connection
 from experiment.models.leases import leased
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
-from experiment.people.request_validation import Problem
+from experiment.people.response_intake import Problem
 from experiment.people.service import service_for
 from experiment.people.session_start import Arrival, open_session
 from experiment.store import Store, StoreError, open_store
-from experiment.store import queries as q
+from experiment.store import records as q
 from experiment.store import records as r
 from experiment.store.assignment import PlacesOf, assign_list, next_reader
-from experiment.store.queries import sessions_overview
+from experiment.store.records import sessions_overview
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import prolific_id
 from tests.experiment.store.conftest import ROOT, begin

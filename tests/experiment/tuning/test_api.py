@@ -13,7 +13,7 @@ from experiment.checking import load_study
 from experiment.models.journal import spending
 from experiment.papers.inside.tuning import api, trainings
 from experiment.papers.inside.tuning.api import check_chats
-from experiment.papers.inside.tuning.record import read_curve
+from experiment.papers.inside.tuning.records import read_curve
 from experiment.store import open_store
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import sentences, wrods
@@ -69,7 +69,7 @@ def study(tmp_path: Path, server: ScriptedJobs) -> Path:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch) -> None:
     monkeypatch.setattr(api, "POLL_S", 0.01)
-    monkeypatch.setattr(api.follow, "__kwdefaults__", {**api.follow.__kwdefaults__, "poll_s": 0.01})
+    monkeypatch.setattr(api, "POLL_S", 0.01)
 
 
 def spent(folder: Path) -> float:

@@ -133,8 +133,8 @@ def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_s
 
 def test_what_a_training_learns_is_what_the_study_sends(tmp_path):
     """The same item, worded for training and planned for a run, is the same prompt."""
+    from experiment.models.engine import ModelSettings
     from experiment.models.planning import plan_sessions
-    from experiment.models.settings import ModelSettings
     from experiment.papers.inside.tuning.records import as_asked
     from experiment.papers.inside.tuning.training_sets import Exchange
 

@@ -15,9 +15,8 @@ import pytest
 from experiment.checking import load_study
 from experiment.models.runs.limits import Deadline, Stop
 from experiment.papers.inside.tuning import trainings
-from experiment.papers.inside.tuning.local import train_here
-from experiment.papers.inside.tuning.record import read_curve
-from experiment.papers.inside.tuning.training import Progress, last_checkpoint
+from experiment.papers.inside.tuning.records import read_curve
+from experiment.papers.inside.tuning.training import Progress, last_checkpoint, train_here
 from stimuli.errors import UserError
 from tests.experiment.tuning.byte_model import byte_model
 from tests.experiment.tuning.conftest import write_study, wrods
@@ -174,7 +173,7 @@ def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study):
 
 
 def test_two_commands_do_not_train_the_same(study):
-    from experiment.papers.inside.tuning.record import held
+    from experiment.papers.inside.tuning.records import held
 
     loaded = load_study(study)
     with held(trainings(loaded)["texts"]):

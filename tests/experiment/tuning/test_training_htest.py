@@ -9,9 +9,9 @@ import pytest
 
 from experiment.papers.inside.tuning.training_sets import htest_training_set, released_training_set, word_keys
 from stimuli.errors import UserError
-from stimuli.htest.generation import generate
 from stimuli.htest.released import RELEASED_TASKS, load_released
 from stimuli.htest.rules import rule
+from stimuli.recipes.htest import generate
 
 
 def study_texts(task, items=60):

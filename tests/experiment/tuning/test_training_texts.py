@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiment.papers.inside.tuning.training_sets import PUBLISHED_RULES, HeldOut, ScrambledTexts, TextFiles
-from stimuli.corpora.rows import SourceText
+from stimuli.corpora.corpus import SourceText
 from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
 from stimuli.words import find_words, nfc

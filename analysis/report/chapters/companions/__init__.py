@@ -47,9 +47,9 @@ def _told(model: SupplementaryModel, number: int, material: Material) -> list[Bl
         doubts=warnings_of(analysis) if analysis.has_results else [],
     )
     if not analysis.has_results:
-        return [*blocks, *paragraphs(analysis, (), material.kinds, None)]
+        return [*blocks, *paragraphs(analysis, (), material.kinds)]
     stem = f"otherwise_{number}"
-    blocks += paragraphs(analysis, _cells(model, material), material.kinds, None)
+    blocks += paragraphs(analysis, _cells(model, material), material.kinds)
     blocks += [model_table(analysis, f"{stem}_model")] if analysis.model is not None else []
     blocks += [contrast_table(analysis, f"{stem}_differences")] if analysis.contrasts else []
     return blocks

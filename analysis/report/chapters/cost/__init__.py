@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis import apa
 from analysis.costs import ratios as item_costs
-from analysis.costs.times import PERCENTILES, TimeScales, time_scales, time_spreads
+from analysis.costs.ratios import PERCENTILES, TimeScales, time_scales, time_spreads
 from analysis.costs.words import (
     TARGET,
     TIME,
@@ -24,6 +24,7 @@ from analysis.costs.words import (
     word_table,
 )
 from analysis.descriptives import describe
+from analysis.exclusions import TIMED
 from analysis.figures.cost import (
     cost_accuracy_figures,
     cost_profile_figures,
@@ -35,7 +36,6 @@ from analysis.intervals import OF_SHARES
 from analysis.multiple_comparisons import with_adjusted
 from analysis.names import plain
 from analysis.plan import MEASURES, Plan, against_reference, remarks_about
-from analysis.preprocessing.exclusions import TIMED
 from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, marked, named, spoken
 from analysis.report.apa_tables import ApaTable, decimals
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit

@@ -14,14 +14,13 @@ from markupsafe import Markup
 from analysis import apa
 from analysis.answers import judged
 from analysis.cluster_sampling import drawn_readers
+from analysis.exclusions import NO_RESPONSE, flow_steps, sessions_against_rules, time_bounds, time_steps
 from analysis.factorial import TRIALS_FOR_A_SLOPE
 from analysis.frames import OF_RECORDING
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
 from analysis.plan import MEASURES, Plan
 from analysis.plan_runner import analyse_missingness
-from analysis.preprocessing.exclusions import NO_RESPONSE, sessions_against_rules, time_bounds
-from analysis.preprocessing.participant_flow import flow_steps, time_steps
 from analysis.readers import PARTICIPANT_KINDS, group_order, in_order, marked, named
 from analysis.report.apa_tables import Origin
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
@@ -306,7 +305,7 @@ def _told(done: Sequence[tuple[TrialPart, Analysis]], material: Material) -> Dra
     draft = Draft()
     if is_alone or len(results) < 2:
         for _, analysis in done:
-            draft.blocks += paragraphs(analysis, [], material.kinds, None)
+            draft.blocks += paragraphs(analysis, [], material.kinds)
     else:
         together = Together(tuple(results), material.kinds)
         draft.blocks += together.paragraphs([], None, None)

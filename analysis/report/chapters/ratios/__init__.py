@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis.answers import choice_types, is_choice, judged
+from analysis.exclusions import TIMED
 from analysis.intervals import OF_SHARES
 from analysis.measures.accuracy import GROUP, against_chance, with_chance
 from analysis.measures.levels import LevelMeanings, levels_of
@@ -17,7 +18,6 @@ from analysis.measures.resampling import bootstrap
 from analysis.measures.retention import cost_ratios, relative_gains, retentions
 from analysis.measures.similarity import scored_similarities
 from analysis.names import plain
-from analysis.preprocessing.exclusions import TIMED
 from analysis.readers import group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.described import with_copies_told

@@ -216,7 +216,7 @@ def _told(analysis: Analysis, stem: str, kinds: dict[str, str]) -> Draft:
     if analysis.has_results:
         rows = described_rows(analysis.rows, plan.measure)
         cells = describe_rows(rows, plan.measure, plan.factor, analysis.levels)
-    draft.blocks += paragraphs(analysis, cells, kinds, None) or LAYOUT.blocks(
+    draft.blocks += paragraphs(analysis, cells, kinds) or LAYOUT.blocks(
         "not_fitted", title=plan.measure.title
     )
     if analysis.has_results:

@@ -13,11 +13,11 @@ from markupsafe import escape
 
 from analysis import apa
 from analysis.answers import choice_types
+from analysis.exclusions import each_answer_once, not_told_apart, unseen
 from analysis.figures.measures import sensitivity_figure
 from analysis.measures import signal_detection as detection
 from analysis.multiple_comparisons import with_adjusted
 from analysis.names import plain
-from analysis.preprocessing.exclusions import each_answer_once, not_told_apart, unseen
 from analysis.readers import PARTICIPANT_KINDS, headed, kinds_of, named
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.condense_levels import lowest_and_highest

@@ -16,12 +16,10 @@ from scipy import stats
 
 from analysis.answers import is_valid
 from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
+from analysis.exclusions import FILLER, RULE
 from analysis.intervals import over_items, reach, share_over_items
-from analysis.preprocessing.exclusions import FILLER
-from analysis.preprocessing.participant_flow import RULE
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.table_io import joined_beside
-from analysis.tables import Tables
+from analysis.tables import Tables, joined_beside
 
 TASKS = (
     *("uppercase", "start_vowel", "end_punctuation", "palindrome", "end_ly"),

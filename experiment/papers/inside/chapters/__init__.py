@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from markupsafe import Markup
 
 from analysis.report.blocks import Chapter, Material
-from analysis.table_io import found_above
-from analysis.tables import Tables
+from analysis.tables import Tables, found_above
 
 
 def _is_any_trained(tables: Tables) -> bool:

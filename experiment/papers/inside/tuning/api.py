@@ -20,29 +20,32 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from experiment.models.api.retrying import RunStopped
-from experiment.models.api.transport import Provider
+from experiment.models.api.retrying import Provider, RunStopped
 from experiment.models.costs import format_usd
 from experiment.models.journal import book, spending
 from experiment.models.runs import budget_of
 from experiment.models.runs.limits import Deadline, Stop
 from experiment.models.servers import server_of
 from experiment.papers.inside.tuning.batches import parted
-from experiment.papers.inside.tuning.record import (
+from experiment.papers.inside.tuning.records import (
     FINISHED,
     Curve,
     LearningPoint,
     Outcome,
+    Record,
+    Records,
+    built_again,
+    make_records,
+    messages_of,
     opening_record,
     require_same,
     write_record,
 )
-from experiment.papers.inside.tuning.records import Record, Records, built_again, make_records, messages_of
 from experiment.papers.inside.tuning.settings import Training
 from experiment.store import Store
 from experiment.store.database import lock_for_change
 from experiment.study import Study
-from experiment.study.trained import read_record
+from experiment.study.study import read_record
 from stimuli.errors import UserError
 from stimuli.files import file_sha256, replace_file
 
@@ -86,8 +89,8 @@ def finished(study: Study, training: Training) -> Outcome | None:
     if record.get("state") != FINISHED:
         return None
     require_same(training, record)
-    outcome = _outcome(training, _read(training), FINISHED, record, was_finished=True)
-    return replace(outcome, remark=built_again(study, training))
+    outcome = _outcome(training, _read(training), FINISHED, record)
+    return replace(outcome, was_finished=True, remark=built_again(study, training))
 
 
 def is_submitted(training: Training) -> bool:
@@ -155,7 +158,6 @@ def follow(
     stop: Stop,
     clock: Deadline,
     tell: Callable[[str], None] = lambda line: None,
-    poll_s: float = POLL_S,
 ) -> Outcome:
     """Wait for a job's end, at most until the command ends; note the trained model's name and what it cost."""
     record = read_record(training.folder)
@@ -174,8 +176,9 @@ def follow(
         _write(training, job)
         if stop.is_asked or clock.is_over:
             why = stop.reason or "the time of this command (--max-minutes) is over"
-            return _outcome(training, job, status, record, stopped=why, interrupted=stop.interrupted)
-        stop.wait(poll_s if clock.left is None else min(poll_s, clock.left + 0.01))
+            outcome = _outcome(training, job, status, record)
+            return replace(outcome, stopped=why, interrupted=stop.interrupted)
+        stop.wait(POLL_S if clock.left is None else min(POLL_S, clock.left + 0.01))
     tokens = seen.trained_tokens
     price = _price(training)
     cost = None if tokens is None or price is None else int(tokens) * price / 1e6
@@ -321,20 +324,13 @@ def _outcome(
     job: Mapping[str, Any],
     state: str,
     record: Mapping[str, Any],
-    *,
-    was_finished: bool = False,
-    stopped: str | None = None,
-    interrupted: bool = False,
 ) -> Outcome:
     return Outcome(
         training.name,
         training.base,
         f"tuned:{training.name}",
         state,
-        was_finished=was_finished,
         tokens=int(record.get("trained_tokens") or 0),
-        stopped=stopped,
-        interrupted=interrupted,
         folder=str(training.folder),
         most_usd=job.get("most_usd"),
         cost_usd=job.get("cost_usd"),

@@ -12,19 +12,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from experiment.disk import gigabytes
 from experiment.models.costs import format_usd
 from experiment.models.local.checkpoints import find_source
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.papers.inside.tuning.networks import Base, hours_of, look_at, size_of
-from experiment.papers.inside.tuning.record import FINISHED, read_curve
-from experiment.papers.inside.tuning.records import built_again, has_replies, kept_records, messages_of
+from experiment.papers.inside.tuning.records import (
+    FINISHED,
+    built_again,
+    has_replies,
+    kept_records,
+    messages_of,
+    read_curve,
+)
 from experiment.papers.inside.tuning.settings import RELEASED, Training, trainings
 from experiment.papers.inside.tuning.training_sets import NUMBER
 from experiment.study import Study
-from experiment.study.trained import CURVE, read_record
+from experiment.study.study import CURVE, read_record
 from stimuli.durations import rough_duration_in_words
 from stimuli.errors import UserError, reason_of
+from stimuli.files import gigabytes
 
 FEWEST_SECONDS = 1.0
 """Spent in steps, before a training's speed says something."""

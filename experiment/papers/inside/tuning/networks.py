@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.disk import free_bytes, gigabytes
 from experiment.models.local import checkpoints
 from experiment.models.local.checkpoints import name_revision
 from experiment.models.local.tokens import Wording, context_length_of
 from experiment.papers.inside.tuning.settings import Lora, Training
 from stimuli.errors import UserError
+from stimuli.files import free_bytes, gigabytes
 from stimuli.seeds import stable_seed
 
 _SEED_BITS = 63

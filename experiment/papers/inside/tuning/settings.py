@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from experiment.models.settings import ModelSettings
+from experiment.models.engine import ModelSettings
 from experiment.papers.h_test.grammar import tasks_of
 from experiment.study import Study
-from experiment.study.durations import milliseconds
-from experiment.study.trained import EACH, KIND, given_trainings, training_folder
+from experiment.study.study import EACH, KIND, given_trainings, training_folder
+from stimuli.durations import milliseconds
 from stimuli.errors import UserError, unknown_name
 
 Method = Literal["lora", "full"]

@@ -22,12 +22,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stimuli.corpora.rows import SourceText, array_rows, json_lines, line_rows
+from stimuli.corpora.corpus import SourceText, array_rows, json_lines, line_rows
 from stimuli.errors import UserError, missing_column, unknown_name
-from stimuli.htest.generation import GeneratedItem, generate
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.htest.rules import data, plain_words, rule
-from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings, TextRandom
+from stimuli.recipes.htest import GeneratedItem, generate
+from stimuli.scramble.conditions import DEFAULT, Scrambled, TextRandom
 from stimuli.scramble.text import Occurrences, ScrambleConditions
 from stimuli.scramble.types import Operation, OperationSpec, checked_rate, parse_operation
 from stimuli.seeds import stable_draws_of, stable_seed
@@ -428,24 +428,22 @@ class ScrambledTexts:
         seed: int,
         samples: float = SAMPLES,
         words: float = WORDS,
-        rules: Mapping[str, OperationSpec] = PUBLISHED_RULES,
-        settings: ScrambleSettings = DEFAULT,
         held_out: HeldOut | None = None,
     ) -> None:
-        if rule not in rules:
-            raise unknown_name("training rule", rule, rules)
+        if rule not in PUBLISHED_RULES:
+            raise unknown_name("training rule", rule, PUBLISHED_RULES)
         self._texts = texts
         self.rule = rule
         self._seed = seed
         self._samples = checked_rate(samples, "samples")
         self._words = checked_rate(words, "words")
-        self._operations = {name: _letters_only(name, spec) for name, spec in rules.items()}
+        self._operations = {name: _letters_only(name, spec) for name, spec in PUBLISHED_RULES.items()}
         self._changing = [
             name for name, operation in self._operations.items() if not operation.changes_nothing
         ]
         changing = {name: self._operations[name] for name in self._changing}
         self._conditions = (
-            ScrambleConditions(changing, replace(settings, eligibility="common")) if changing else None
+            ScrambleConditions(changing, replace(DEFAULT, eligibility="common")) if changing else None
         )
         self._held_out = held_out
         self.counts = SampleCounts()

@@ -19,6 +19,7 @@ from scipy import stats
 
 from analysis.answers import failures_as_wrong, is_valid
 from analysis.arrays import Array
+from analysis.exclusions import IDENTICAL
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
     BootstrapInterval,
@@ -31,10 +32,8 @@ from analysis.measures.resampling import (
     where_it_varies,
 )
 from analysis.measures.similarity import OWN_ANSWER, REFERENCE, scored_similarities
-from analysis.preprocessing.exclusions import IDENTICAL
 from analysis.readers import group_order
-from analysis.table_io import found_above, joined_beside, table_beside
-from analysis.tables import Tables, item_names
+from analysis.tables import Tables, found_above, item_names, joined_beside, table_beside
 from stimuli.errors import UserError
 from stimuli.seeds import stable_seed
 

@@ -25,7 +25,7 @@ from analysis.answers import failures_as_wrong
 from analysis.measures.accuracy import asked
 from analysis.measures.recovery import edit_distance, recovery_rate, recovery_trials
 from analysis.measures.retention import BELOW, as_printed, relative_gain
-from analysis.reproductions.reproductions import PublishedTable, Reading, Reproduction, ScoringError
+from analysis.reproductions import PublishedTable, Reading, Reproduction, ScoringError
 from analysis.tables import Tables
 from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record

@@ -10,10 +10,9 @@ from sqlalchemy import select
 
 from experiment.exporting.tables import trial_rows
 from experiment.people.quality import signs
-from experiment.store import chain, queries
+from experiment.store import chain, records
 from experiment.store.erasure import DUE, note_due
-from experiment.store.queries import exclusions
-from experiment.store.records import collection_of
+from experiment.store.records import collection_of, exclusions
 from experiment.store.tables import audit
 from tests.experiment.people.conftest import page_of, words_of
 
@@ -72,7 +71,7 @@ def test_an_ended_session_keeps_its_trials_and_the_reason(site, visit):
     row = site.session(person)
     assert (row["state"], row["ended_reason"]) == ("ended", "experimenter: felt unwell")
     with site.store.read() as connection:
-        assert queries.done_keys(connection, person.session_id) == [(0, 1)]
+        assert records.done_keys(connection, person.session_id) == [(0, 1)]
     owner.post(page_of(person, "end"), reason="again")
     assert [action for _, action, _ in audit_rows(site)] == ["ended"]
 
@@ -94,7 +93,7 @@ def test_each_deed_is_open_to_its_roles_only_and_leaves_the_chain_whole(site, vi
     waiting = site.begin()
     assert visitors["ada"].post(page_of(waiting, "end"), reason="left").status_code == 302
     with site.store.read() as connection:
-        assert queries.session(connection, waiting.session_id) is None, "who has not agreed is erased"
+        assert records.session(connection, waiting.session_id) is None, "who has not agreed is erased"
 
 
 def test_each_page_is_open_to_its_roles_only(visit):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from experiment.rating.answers import answers_of
+from experiment.rating import answers_of
 from tests.experiment.people.browsing import fits, violations
 from tests.experiment.people.conftest import page_of
 from tests.experiment.people.dashboard.test_dashboard_rating import rated

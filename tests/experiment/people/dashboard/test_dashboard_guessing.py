@@ -15,7 +15,7 @@ import pytest
 from click.testing import Result
 
 from experiment.configuration import config_file, read_config
-from experiment.people.dashboard import accounts as second_factor
+from experiment.people.dashboard import sign_ins as second_factor
 from experiment.people.dashboard import sign_ins as sign_in_limits
 from experiment.people.dashboard.sign_ins import (
     FAILED,

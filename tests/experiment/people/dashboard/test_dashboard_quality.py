@@ -25,7 +25,7 @@ from experiment.people.quality import (
 )
 from experiment.simulated.reader import typed
 from experiment.simulated.truth import Typing
-from experiment.store import queries
+from experiment.store import records
 from experiment.store.records import create_session, store_call
 from experiment.store.tables import trials
 from tests.experiment.people.conftest import Visitor, page_of, words_of
@@ -208,7 +208,7 @@ def test_what_a_session_is_measured_by_is_the_same_rows_as_those_of_the_table(si
     person.answer_all()
     with site.store.read() as connection:
         few = trials_to_measure(connection, person.session_id)
-        all_columns = list(queries.trials_of_session(connection, person.session_id))
+        all_columns = list(records.trials_of_session(connection, person.session_id))
     planned = {trial["trial_index"]: trial for trial in person.trials()}
     assert measures(few, planned) == measures(all_columns, planned)
     assert not {"condition", "item_id", "shown"} & set(few[0])
@@ -218,7 +218,7 @@ def test_models_and_what_they_cost_stand_beside_people(site, visit):
     person = site.begin()
 
     def model(connection: Any) -> None:
-        plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
+        plan = records.session(connection, person.session_id)["plan"]  # type: ignore[index]
         create_session(connection, plan, session_id="m" * 32, reader_kind="model", reader="restorer")
         for cost in (0.25, 0.5):
             store_call(

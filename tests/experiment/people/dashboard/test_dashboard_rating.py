@@ -11,12 +11,10 @@ import pytest
 from sqlalchemy import select, update
 
 from experiment.exporting.export import export_study
-from experiment.exporting.files import read_csv
-from experiment.exporting.tables import own_columns
-from experiment.rating.answers import StoredRating, answers_of
-from experiment.rating.rating_store import told_of_rating
+from experiment.exporting.tables import own_columns, read_csv
+from experiment.rating import StoredRating, answers_of, told_of_rating
 from experiment.scoring.trial import VERSION
-from experiment.store import chain, queries
+from experiment.store import chain, records
 from experiment.store.records import create_session, planned_columns, store_score, store_trial
 from experiment.store.tables import sessions
 from experiment.study import read_study
@@ -71,7 +69,7 @@ def rated(make_study: Any, serve_study: Any, tmp_path: Any) -> Any:
         assert told.status == 201, told.text
 
     def model(connection: Any) -> None:
-        plan = queries.session(connection, person.session_id)["plan"]  # type: ignore[index]
+        plan = records.session(connection, person.session_id)["plan"]  # type: ignore[index]
         create_session(connection, plan, session_id="f" * 32, reader_kind="model", reader="restorer")
         trials = [trial for screen in plan["screens"] for trial in screen.get("trials", ())]
         for trial in trials[:2]:
@@ -109,7 +107,7 @@ def scores_of(site: Any, session_id: str) -> list[tuple[str, float | None, bool 
     with site.store.read() as connection:
         return [
             (row["scorer"], row["score"], row["correct"])
-            for row in queries.trials_of_session(connection, session_id)
+            for row in records.trials_of_session(connection, session_id)
         ]
 
 
@@ -162,9 +160,9 @@ def test_agreed_answers_get_their_score_and_others_wait_for_a_decision(rated, vi
     assert own.status_code == 400
     dan.post("/admin/small/rating/agreement", answer=token, value=2, how="discussion", note="both halves")
     with rated.store.read() as connection:
-        (person,) = [row for row in queries.sessions_overview(connection) if row["reader"] == "P001"]
+        (person,) = [row for row in records.sessions_overview(connection) if row["reader"] == "P001"]
         rows = {
-            row["response_raw"]: row for row in queries.trials_of_session(connection, person["session_id"])
+            row["response_raw"]: row for row in records.trials_of_session(connection, person["session_id"])
         }
         assert chain.verify(connection, person["session_id"]).broken is None
     assert (rows["A game"]["scorer"], rows["A game"]["score"]) == ("rated", 1.0)
@@ -207,7 +205,7 @@ def test_what_people_rated_stands_when_answers_are_scored_again(rated, visit):
     rated.do(score_again)
     assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
     with rated.store.read() as connection:
-        given = [row["scorer"] for row in queries.all_scores(connection) if row["session_id"] == "f" * 32]
+        given = [row["scorer"] for row in records.all_scores(connection) if row["session_id"] == "f" * 32]
     assert sorted(given) == [f"accepted-{VERSION}"] * 4 + ["rated"] * 2, "nothing is overwritten"
 
 

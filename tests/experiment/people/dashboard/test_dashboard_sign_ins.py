@@ -18,13 +18,22 @@ from sqlalchemy import select
 
 from experiment.configuration import config_file, read_config
 from experiment.people.app import create_app
-from experiment.people.dashboard import accounts
 from experiment.people.dashboard.authentication import LARGEST_UPLOAD
-from experiment.people.dashboard.sign_ins import FAILED, LINK, SIGN_IN, FailedSignIns, SignIns
-from experiment.people.request_validation import LARGEST_BODY
+from experiment.people.dashboard.sign_ins import (
+    FAILED,
+    LINK,
+    SIGN_IN,
+    FailedSignIns,
+    SignIns,
+    add_account,
+    change_password,
+    is_password,
+    read_accounts,
+    remove_account,
+)
+from experiment.people.response_intake import LARGEST_BODY
 from experiment.people.server import largest_body
-from experiment.people.service import read_settings
-from experiment.people.session_cache import Throttle
+from experiment.people.service import Throttle, read_settings
 from experiment.store import open_store
 from experiment.store.backups import copy_sqlite
 from experiment.store.restoring import check_backup, take_place
@@ -194,7 +203,7 @@ def test_accounts_are_added_listed_changed_and_removed_by_command():
     assert user("password", "mara", typed="another horse\n").exit_code == 0
     after = read_config()["accounts"]["mara"]["password_hash"]
     assert before != after and "horse" not in config_file().read_text("utf-8")
-    assert accounts.is_password("another horse", after) and not accounts.is_password("correct horse", after)
+    assert is_password("another horse", after) and not is_password("correct horse", after)
     assert user("remove", "noor").exit_code == 0
     assert "noor" not in user("list").output
 
@@ -226,23 +235,23 @@ def test_only_the_user_can_read_the_accounts_and_the_rest_of_the_file_stays():
 )
 def test_what_cannot_be_is_told_with_a_mend(words, typed, told):
     if words[1] != "mara" or words[-1] == "rater":
-        accounts.add_account("mara", "assistant", "long enough")
+        add_account("mara", "assistant", "long enough")
     done = user(*words, typed=f"{typed}\n")
     assert done.exit_code == 2 and told in done.output
     with pytest.raises(UserError, match="wrods user add mara"):
-        accounts.read_accounts({"accounts": {"mara": {"role": "king", "password_hash": "x"}}})
+        read_accounts({"accounts": {"mara": {"role": "king", "password_hash": "x"}}})
 
 
 def test_a_changed_password_or_role_signs_out_everywhere_at_once(visit):
     first, second, other = visit("ada"), visit("ada"), visit("ben")
     assert {one.get("/admin/").status_code for one in (first, second, other)} == {200}
-    accounts.change_password("ada", "a password made today")
+    change_password("ada", "a password made today")
     assert first.get("/admin/").status_code == second.get("/admin/").status_code == 302
     assert first.get("/admin/data.json").status_code == 401
     assert other.get("/admin/").status_code == 200
-    accounts.remove_account("ben")
+    remove_account("ben")
     assert other.get("/admin/").status_code == 302
-    accounts.add_account("ben", "owner", "another long one")
+    add_account("ben", "owner", "another long one")
     assert other.get("/admin/").status_code == 302, "of another role now"
 
 

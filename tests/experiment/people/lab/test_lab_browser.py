@@ -57,9 +57,7 @@ def lab(
         store = opened.enter_context(open_store(study.folder))
         service = service_for(study, store)
         app = create_app({study.id: service}, config=settings)
-        at = open_lab(
-            app, host=None, port=0, kiosk=False, pin=PIN, folder=tmp_path / "lab", tell=lambda _: None
-        )
+        at = open_lab(app, host=None, port=0, pin=PIN, certificates=tmp_path / "lab", tell=lambda _: None)
         threading.Thread(target=at.server.run, daemon=True).start()
         opened.callback(at.server.close)
         yield LabSite(at.server.port, app, store, service, certificate=at.certificate, host=addresses[0])

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from flask import Flask, jsonify, request
 
+from experiment.people.connections import listen
 from experiment.people.lab.serving import (
     Meeting,
     ServerCertificate,
@@ -74,7 +75,7 @@ def application() -> Flask:
 @pytest.fixture
 def door(tmp_path: Path) -> Iterator[Door]:
     certificate = server_certificate(tmp_path / "lab", ["localhost"], ["127.0.0.1"])
-    server = StudyServer(application(), "127.0.0.1", 0, tls=tls_of(certificate))
+    server = StudyServer(application(), listen("127.0.0.1", 0), tls=tls_of(certificate))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     yield Door(server.port, certificate)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from experiment.cli.status_counts import readers_of
+from experiment.models.runs.status import readers_of
 from experiment.people.recruitment.admission import places_taken
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
 from experiment.people.service import present

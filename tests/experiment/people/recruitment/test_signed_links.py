@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from experiment.languages import pack_for
 from experiment.people.recruitment.codes import recruitment_for
-from experiment.people.recruitment.signed_links import (
+from experiment.people.recruitment.return_links import (
     FRESH_S,
     KeySets,
     KeysUnavailable,

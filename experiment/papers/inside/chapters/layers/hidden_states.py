@@ -15,8 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis.readers import group_order
-from analysis.table_io import as_frame, column_names, found_above, read_columns
-from analysis.tables import Tables
+from analysis.tables import Tables, as_frame, column_names, found_above, read_columns
 from stimuli.errors import UserError
 from stimuli.files import replacing
 

@@ -21,8 +21,7 @@ from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
 from analysis.mixed.inference import corrected
-from analysis.table_io import found_above
-from analysis.tables import Tables
+from analysis.tables import Tables, found_above
 from experiment.papers.h_test.chapter.measures import FEWEST_ITEMS, TASKS, Paired, in_common, paired
 from experiment.papers.scrambled_bench.chapter.measures import study_parts, trials_of
 from stimuli.errors import UserError, reason_of

@@ -1,4 +1,4 @@
-"""Contrasts as a plan writes them: differences of two levels, of one factor or of two that are compared together.
+"""What a plan writes: measures with their scale and words, contrasts, bounds of equivalence, times, signs and priors.
 
 ``a - b`` is a difference; of two factors it is averaged over the other one, ``a - b in c`` is the simple effect at one of its
 levels, and ``(a - b) x (c - d)`` the interaction: the difference at ``c`` minus the difference at ``d``. A text is compared with
@@ -8,11 +8,16 @@ What is wrong with a plan is a :class:`PlanFault`, which each package reports wi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import resources
 from itertools import combinations, product
+from math import inf, log
 from typing import Any, Literal, get_args
+
+Scale = Literal["points", "ratio", "raw"]
 
 Direction = Literal["two-sided", "greater", "less"]
 DIRECTIONS: tuple[Direction, ...] = get_args(Direction)
@@ -25,11 +30,104 @@ MOST_CELLS = 12
 """Cells of two factors whose interaction is tested although nobody planned it."""
 
 _MINUS = re.compile(r"\s+[-−–]\s+")
-_TIMES = re.compile(r"\)\s+[x×*]\s+\(")
+_PRODUCT = re.compile(r"\)\s+[x×*]\s+\(")
 _IN = re.compile(r"\s+in\s+")
-
-
 Key = str | int
+
+RIGHT_SHARE = "question_accuracy"
+"""The one sign of which little is bad."""
+KEYLESS = "keyless"
+"""The sign of text without key strokes, which no rule holds where a study allows assistive input."""
+NOT_IN_TRIALS = ("same_key", "regular_typing", "fast_typing")
+"""Signs made of key strokes, which only the store has."""
+SIGNS = (
+    *("attention_checks_failed", RIGHT_SHARE, "too_fast", "hidden", "dropped_frames", "pastes", KEYLESS),
+    *NOT_IN_TRIALS,
+)
+"""Signs of careless answering by which sessions can be excluded."""
+
+_NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)"
+_BOUND = re.compile(rf"{_NUMBER} ?(points?|%|times|ms|bits?|nats?|tokens?)")
+_TIMES = re.compile(rf"outside {_NUMBER} ?(ms|s|min) to {_NUMBER} ?(ms|s|min)")
+_OR_MORE = re.compile(r"([0-9]+) or more")
+_SIDED = re.compile(rf"(above|below) {_NUMBER} ?(%|ms|s|min)?")
+_UNITS = {"%": 0.01, "ms": 1.0, "s": 1000.0, "min": 60_000.0, None: 1.0}
+_JUST_BELOW = 1e-9
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One dependent variable."""
+
+    name: str  # the column of the trials table
+    title: str  # what a heading calls it
+    noun: str  # what a sentence calls it
+    family: str  # ``binomial`` (logit link) or ``gaussian``
+    logged: bool  # whether the natural logarithm is modelled
+    unit: str  # unit of the raw value; empty for proportions
+    response: str  # what the formula names on its left side
+    link: str | None = None  # link of its model where it is not the family's usual one
+    of: Literal["all", "people", "models"] = "all"  # which readers can have it
+    said: str = ""  # what it is, for the description of a plan
+    model: str = ""  # what its model is called
+
+    @property
+    def scale(self) -> Scale:
+        """Scale on which a difference is reported and bounded: percentage points, a ratio, or the measure's own unit."""
+        return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
+
+    @property
+    def value(self) -> str:
+        """Column of an analysis' rows with what its estimates average: the share of words of an answer, or the measure's own."""
+        return "share" if self.response.startswith("cbind") else self.name
+
+    @property
+    def subject(self) -> str:
+        """The noun for a difference between readers: ``accuracy``, ``the mean rating``, ``the share of recovered words``."""
+        if self.family == "binomial" and self.name != "correct":
+            return f"the share of {self.noun}"
+        if self.name == "rating":
+            return "the mean rating"
+        is_countable = self.noun.partition(" ")[0] in ("margin", "latency", "number")
+        return f"the {self.noun}" if is_countable else self.noun
+
+    @property
+    def unit_of_difference(self) -> str:
+        """Unit of a difference of means on that scale: percentage points, or the measure's own."""
+        return "percentage points" if self.scale == "points" else self.unit
+
+
+def _declared() -> dict[str, Measure]:
+    text = resources.files(__package__).joinpath("measures.json").read_text("utf-8")
+    return {name: Measure(name, **given) for name, given in json.loads(text)["measures"].items()}
+
+
+PLANNABLE = _declared()
+"""The measures that a plan may name."""
+
+MEASURES = {name: PLANNABLE[name] for name in ("correct", "reading_time", "rt")}
+"""The measures that are compared as exploratory if nothing is planned."""
+
+MISSING = PLANNABLE["missing"]
+"""Whether a trial brought no valid answer (timeouts, refusals, unreadable replies): missingness by condition is a result."""
+
+WORDS = PLANNABLE["recovered"]
+"""Words of a typed answer that are as they were, of the words that were changed."""
+
+WORDS_WITH_ONE_TYPO = PLANNABLE["recovered_with_one_typo"]
+"""The same, where a word may have one typo."""
+
+OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of == "models"}
+"""What only models have. A margin is a difference of logarithms as it stands."""
+
+RECOVERED = Measure("score", "Mean recovery", "recovery", "gaussian", False, "", "score")
+"""How close a typed answer comes to the intact text: described for trials of type ``recover``, in no model."""
+
+RATING = Measure("rating", "Rating", "rating", "gaussian", False, "scale points", "rating")
+"""A number on a scale, in tables that ``wrods analyse`` takes; it is compared as exploratory where the trials have it."""
+
+DESCRIBED = (*MEASURES.values(), RATING, RECOVERED)
+"""The measures that tables and figures describe in every study."""
 
 
 @dataclass(eq=False)
@@ -117,7 +215,7 @@ def _readings(text: str, levels: Levels) -> Iterator[tuple[str, str, tuple[str, 
             if any(level in factor_levels for name, factor_levels in levels.items() if name != factor):
                 yield first, second, (level,)
     if text.startswith("(") and text.endswith(")"):
-        for sign in _TIMES.finditer(text):
+        for sign in _PRODUCT.finditer(text):
             for factor, first, second in _differences(text[1 : sign.start()], levels):
                 for other, at_first, at_second in _differences(text[sign.end() : -1], levels):
                     if other != factor:
@@ -286,3 +384,141 @@ def compared_together(
         if min(len(factors[first]), len(factors[second])) > 1
         and len(factors[first]) * len(factors[second]) <= MOST_CELLS
     ]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The smallest difference between readers that matters; a smaller one is negligible."""
+
+    value: float  # points, a ratio above 1, or the measure's own unit
+    unit: Scale  # one of 'points', 'ratio', 'raw'
+    said: str = ""  # as the study writes it
+
+    @property
+    def half_width(self) -> float:
+        """The bound on the scale of the test: points, a natural logarithm, or the measure's unit."""
+        return log(self.value) if self.unit == "ratio" else self.value
+
+
+def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
+    """Read ``5 points``, ``10%``, ``1.2 times`` or ``0.5 bits``."""
+    first = measures[0]
+    if len({measure.scale for measure in measures}) > 1 or (len(measures) > 1 and first.scale == "raw"):
+        raise PlanFault(
+            f" is {text!r}; differences in {' and '.join(measure.name for measure in measures)} have no scale in common",
+            "Times and tokens can be compared as ratios; take the bound out otherwise.",
+        )
+    match = _BOUND.fullmatch(str(text).strip())
+    if match is None:
+        raise PlanFault(f" is {text!r}", "Write it like: 5 points, 10%, 1.2 times, or 0.5 bits.")
+    number, unit = float(match[1]), match[2]
+    scale: Scale = "points" if unit.startswith("point") else "ratio" if unit in ("%", "times") else "raw"
+    if scale != first.scale or (scale == "raw" and unit.removesuffix("s") != first.unit.removesuffix("s")):
+        wanted = {"points": "5 points", "ratio": "10% or 1.2 times", "raw": f"0.5 {first.unit}"}[first.scale]
+        raise PlanFault(f" is {text!r}, which is not a bound of {first.noun}", f"Write it like: {wanted}.")
+    bound = Bound(1 + number / 100 if unit == "%" else number, scale, str(text))
+    if bound.half_width <= 0 or (scale == "points" and number >= 100):
+        rule = f"above {1 if unit == 'times' else 0}" + (" and below 100" if scale == "points" else "")
+        raise PlanFault(f" is {text!r}", f"A bound must be {rule}.")
+    return bound
+
+
+def read_times(text: str) -> tuple[float, float]:
+    """Read the times in milliseconds between which a measure counts: ``outside 200 ms to 10 s``."""
+    match = _TIMES.fullmatch(str(text).strip())
+    if match is None:
+        raise PlanFault(f" is {text!r}", "Write it like: outside 200 ms to 10 s.")
+    low, high = float(match[1]) * _UNITS[match[2]], float(match[3]) * _UNITS[match[4]]
+    if low >= high:
+        raise PlanFault(
+            f" is {text!r}; the first bound must be the lower one", "Write it like: outside 200 ms to 10 s."
+        )
+    return low, high
+
+
+@dataclass(frozen=True)
+class SignRule:
+    """A rule by which sessions may be excluded."""
+
+    sign: str
+    said: str  # as the study writes it
+    bound: float  # in the sign's unit: shares from 0 to 1, milliseconds, counts
+    side: str  # one of 'or more', 'above', 'below'
+
+    def meets(self, values: Any) -> Any:
+        """Return which values meet the rule; one that was not measured does not."""
+        if self.side == "or more":
+            return values >= self.bound
+        return values > self.bound if self.side == "above" else values < self.bound
+
+    @property
+    def above(self) -> float:
+        """The value above which the sign counts; the sign of which little is bad is kept as its complement to 1."""
+        if self.side == "or more":
+            return self.bound - _JUST_BELOW
+        return 1 - self.bound if self.side == "below" else self.bound
+
+
+def read_sign_rule(sign: str, text: str) -> SignRule:
+    """Read the rule of a sign: ``2 or more``, ``above 20%``, ``below 70%``."""
+    if sign not in SIGNS:
+        raise unknown("sign", sign, SIGNS)
+    example = "below 70%" if sign == RIGHT_SHARE else "2 or more, or above 20%"
+    if match := _OR_MORE.fullmatch(str(text).strip()):
+        rule = SignRule(sign, str(text), float(match[1]), "or more")
+    elif match := _SIDED.fullmatch(str(text).strip()):
+        rule = SignRule(sign, str(text), float(match[2]) * _UNITS[match[3]], match[1])
+    else:
+        raise PlanFault(f" is {text!r}", f"Write it like: {example}.")
+    if (rule.side == "below") != (sign == RIGHT_SHARE):
+        raise PlanFault(f" is {text!r}; {sign} is bounded from the other side", f"Write it like: {example}.")
+    if match[match.lastindex or 1] == "%" and rule.bound > 1:
+        raise PlanFault(f" is {text!r}; a share must be between 0% and 100%", f"Write it like: {example}.")
+    return rule
+
+
+DF = {"normal": inf, "cauchy": 1.0, "t": None}
+"""Degrees of freedom of each kind of prior; ``t`` has its own."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A prior on a difference if there is one: a t distribution around zero, of which a direction keeps one half."""
+
+    kind: str  # one of 'normal', 'cauchy', 't'
+    scale: float  # in percentage points, natural-log units of times and counts, or the measure's unit
+    df: float  # degrees of freedom; 1 of the Cauchy, infinite of the normal
+    unit: str  # of the scale, in words
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The prior as a plan writes it."""
+        return {"prior": self.kind, "scale": self.scale, **({"df": self.df} if self.kind == "t" else {})}
+
+    @property
+    def said(self) -> str:
+        """The prior in words."""
+        kind = {"normal": "normal", "cauchy": "Cauchy"}.get(self.kind, f"t (df = {self.df:g})")
+        return f"{kind} prior with {'SD' if self.kind == 'normal' else 'scale'} {self.scale:g} {self.unit}"
+
+
+def read_prior(given: Mapping[str, Any], measures: Sequence[Measure]) -> Prior:
+    """Read the prior of the differences in these measures."""
+    kind, df = str(given.get("prior", "cauchy")), given.get("df")
+    if kind not in DF:
+        raise unknown("prior", kind, DF, "prior")
+    if len({(measure.scale, measure.unit if measure.scale == "raw" else "") for measure in measures}) > 1:
+        raise PlanFault(
+            f": differences in {' and '.join(measure.name for measure in measures)} have no scale in common",
+            "Plan an analysis for each measure.",
+        )
+    for key, needed in (("scale", True), ("df", kind == "t")):
+        value = given.get(key)
+        if not needed and value is not None:
+            raise PlanFault(
+                f" is {value!r}; a {kind} prior has none", "Take it out, or write prior: t.", (key,)
+            )
+        if needed and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf):
+            raise PlanFault(f" is {value!r}; it must be a number above 0", "For example 10.", (key,))
+    unit = "natural-log units" if measures[0].scale == "ratio" else measures[0].unit_of_difference
+    return Prior(kind, float(given["scale"]), float(DF[kind] or df or inf), unit)
