@@ -92,7 +92,7 @@ def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> N
         ([EffectStatement("mean", "human", "intakt", 90)], "'intact'"),
         ([EffectStatement("mean", "human", "intact", 90, "ms")], "unit 'ms'"),
         ([EffectStatement("mean", "human", "intact", 100)], "both excluded"),
-        ([EffectStatement("mean", "human", "intact", float("nan"))], "no number"),
+        ([EffectStatement("mean", "human", "intact", float("nan"))], "nan"),
         ([EffectStatement("mode", "human", "intact", 90)], "quantity 'mode'"),
         ([EffectStatement("effect", "human", "intact", 5)], "'intact' .*reference"),
         ([EffectStatement("effect", "human", "swapped", -5)], "human .*intact"),

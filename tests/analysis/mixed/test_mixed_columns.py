@@ -114,18 +114,16 @@ def test_ordered_categories_have_polynomial_contrasts_unless_others_are_given(da
 
 
 REFUSED: dict[str, Callable[[pd.DataFrame], Any]] = {
-    "holds dates or durations": lambda data: fit(
-        "rt ~ day + (1 | item)", data.assign(day=pd.Timestamp("2026-01-01"))
-    ),
-    "code is a factor with 192 levels": lambda data: fit(
+    "'day'": lambda data: fit("rt ~ day + (1 | item)", data.assign(day=pd.Timestamp("2026-01-01"))),
+    "code .* 192 levels": lambda data: fit(
         "rt ~ code + (1 | item)", data.assign(code=[f"c{i}" for i in range(len(data))])
     ),
     "pandas DataFrame": lambda data: fit("rt ~ cond + (1 | item)", data.to_dict("list")),
     "condintact": lambda data: linear_contrasts(fit("rt ~ cond + (1 | item)", data), [[1.0, 0.0]]),
-    "Did you mean 'cond'": lambda data: margins(fit("rt ~ cond + (1 | item)", data), "kond"),
-    "Did you mean 'holm'": lambda data: margins(fit("rt ~ cond", data), "cond").pairs(adjust="Holm"),
+    "'cond'": lambda data: margins(fit("rt ~ cond + (1 | item)", data), "kond"),
+    "'holm'": lambda data: margins(fit("rt ~ cond", data), "cond").pairs(adjust="Holm"),
     "model log": lambda data: margins(fit("rt ~ cond", data), "cond").pairs(scale="ratio"),
-    r"two columns named 'log\.freq'": lambda data: predict(
+    r"'log\.freq'": lambda data: predict(
         fit("rt ~ log.freq + (1 | item)", data), pd.concat([data, data[["log.freq"]]], axis=1)
     ),
     "kind of residual 'raw'": lambda data: residuals(fit("rt ~ cond", data), "raw"),
