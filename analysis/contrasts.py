@@ -14,7 +14,7 @@ from analysis.mixed import linear_contrasts, margins
 from analysis.multiple_comparisons import adjusted, two_one_sided
 from analysis.plan import LevelDifference, Plan, cell_name
 from analysis.readers import headed
-from analysis.results import Contrast, FittedModelResult, TestedEstimate
+from analysis.results import Contrast, EstimateWithTest, FittedModelResult
 
 _NODES, _OF_NODES = np.polynomial.hermite_e.hermegauss(40)
 
@@ -75,7 +75,7 @@ def _tested(
         sides = [replace(difference, at=(level,)) for level in difference.at]
         simple = tuple(float(_weights(side, groups, plan, cells) @ model.beta) for side in sides)
     p = one_sided(row["p"], row["statistic"], difference.direction_in(groups))
-    tested = TestedEstimate(row["estimate"], row["se"], row["statistic"], df, p, ends)
+    tested = EstimateWithTest(row["estimate"], row["se"], row["statistic"], df, p, ends)
     return Contrast.of(
         difference,
         groups,
@@ -123,7 +123,7 @@ def all_untested(plan: Plan, data: ModelData, reason: str) -> tuple[Contrast, ..
 def untested(difference: LevelDifference, groups: tuple[str, ...], reason: str) -> Contrast:
     """Return a planned contrast that is not in the model: not estimable, and still one of its family."""
     nan = float("nan")
-    tested = TestedEstimate(nan, nan, nan, None, nan, (nan, nan))
+    tested = EstimateWithTest(nan, nan, nan, None, nan, (nan, nan))
     return Contrast.of(difference, groups, tested, estimable=False, left_out=reason)
 
 

@@ -40,7 +40,7 @@ from analysis.plan import (
 )
 from analysis.random_structure import MODELS_FOR_A_CLAIM, on_models_in_general
 from analysis.readers import MODELS_IN_GENERAL, PARTICIPANT_KINDS, kinds_of, spoken
-from analysis.results import Analysis, Contrast, TestedEstimate
+from analysis.results import Analysis, Contrast, EstimateWithTest
 from analysis.shares import ReaderSums, contrast_in_points, contrasts_in_points
 from analysis.tables import Tables
 
@@ -210,7 +210,7 @@ def _beside(first: Analysis, other: Analysis) -> Analysis:
                 df = se**4 / (counterpart.se**4 / counterpart.df + contrast.se**4 / contrast.df)
             spread = stats.norm if df is None else stats.t(df)
             half, p = float(spread.ppf(0.975)) * se, float(2 * spread.sf(abs(estimate / se)))
-            tested = TestedEstimate(estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
+            tested = EstimateWithTest(estimate, se, estimate / se, df, p, (estimate - half, estimate + half))
             test = two_one_sided(estimate, se, df, bound.half_width, other.plan.alpha)
             added.append(Contrast.of(difference, groups, tested, equivalence=test))
         else:

@@ -205,7 +205,7 @@ class Equivalence:
     equivalent: bool  # whether the adjusted p is below alpha
 
 
-class TestedEstimate(NamedTuple):
+class EstimateWithTest(NamedTuple):
     """An estimate with its test and its interval."""
 
     estimate: float
@@ -253,7 +253,7 @@ class Contrast:
         cls,
         difference: LevelDifference,
         groups: tuple[str, ...],
-        tested: TestedEstimate,
+        tested: EstimateWithTest,
         **fields: Any,
     ) -> Contrast:
         """Return a tested difference of one reader group or two, not yet adjusted."""

@@ -29,7 +29,7 @@ from analysis.mixed import influence
 from analysis.multiple_comparisons import two_one_sided
 from analysis.plan import LevelDifference, Plan
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
-from analysis.results import SIDES, Analysis, Contrast, TestedEstimate
+from analysis.results import SIDES, Analysis, Contrast, EstimateWithTest
 from analysis.tables import Tables, item_names, joined
 
 PERCENT = 100.0
@@ -198,7 +198,7 @@ def contrast_in_points(
         means = dict(zip(done.sums.layout.conditions, done.sums.mean.tolist(), strict=True))
         sides = [plan.weights(replace(difference, at=(level,))) for level in difference.at]
         simple = tuple(points * sum(w * means[name] for name, w in side.items() if w) for side in sides)
-    tested = TestedEstimate(value, se, done.t, df, done.p(side), (points * low, points * high))
+    tested = EstimateWithTest(value, se, done.t, df, done.p(side), (points * low, points * high))
     return Contrast.of(
         difference,
         groups,

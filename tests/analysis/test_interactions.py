@@ -23,7 +23,7 @@ from analysis.power.pilots import from_fit_file
 from analysis.power.simulation import SimulatedDesign, SimulationQuestion, grid, planned_of
 from analysis.report.results import outcome
 from analysis.report.results.tables import model_table
-from analysis.results import Analysis, Contrast, TestedEstimate
+from analysis.results import Analysis, Contrast, EstimateWithTest
 from stimuli.errors import UserError
 from tests.analysis.crossed_study import FACTORS, INTERACTION, PLAN, crossed_rows, crossed_study
 from tests.analysis.r_programs import lines_of_r
@@ -143,7 +143,7 @@ def test_an_interaction_claims_no_direction_of_simple_effects_that_differ_in_sig
 ) -> None:
     difference = LevelDifference("transposed", "word", at=("cursive", "plain"))
     found = Contrast.of(
-        difference, ("human",), TestedEstimate(0.2, 0.05, 4.0, None, 0.01, (0.1, 0.3)), simple=simple
+        difference, ("human",), EstimateWithTest(0.2, 0.05, 4.0, None, 0.01, (0.1, 0.3)), simple=simple
     )
     assert outcome(found, 0.05) == described
 

@@ -180,7 +180,6 @@ def test_a_sample_that_holds_a_text_of_the_study_is_left_out():
         ({"rule": "FT-XX"}, "FT-XX"),
         ({"rule": "FT-RS", "samples": 1.2}, "samples is 1.2"),
         ({"rule": "FT-RS", "words": 30}, "words is 30"),
-        ({"rule": "a", "rules": {"a": "words:shuffle"}}, "moves words"),
     ],
 )
 def test_a_wrong_setting_is_named(wrong, says):

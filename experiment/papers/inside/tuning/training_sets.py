@@ -29,7 +29,7 @@ from stimuli.htest.rules import data, plain_words, rule
 from stimuli.recipes.htest import GeneratedItem, generate
 from stimuli.scramble.conditions import DEFAULT, Scrambled, TextRandom
 from stimuli.scramble.text import Occurrences, ScrambleConditions
-from stimuli.scramble.types import Operation, OperationSpec, checked_rate, parse_operation
+from stimuli.scramble.types import checked_rate, parse_operation
 from stimuli.seeds import stable_draws_of, stable_seed
 from stimuli.words import cut, movable_places, nfc
 
@@ -437,7 +437,10 @@ class ScrambledTexts:
         self._seed = seed
         self._samples = checked_rate(samples, "samples")
         self._words = checked_rate(words, "words")
-        self._operations = {name: _letters_only(name, spec) for name, spec in PUBLISHED_RULES.items()}
+        self._operations = {
+            name: replace(parse_operation(spec), rate=1.0, texts=1.0)
+            for name, spec in PUBLISHED_RULES.items()
+        }
         self._changing = [
             name for name, operation in self._operations.items() if not operation.changes_nothing
         ]
@@ -495,17 +498,6 @@ class ScrambledTexts:
 
     def _of_rule(self, scrambled: Mapping[str, Scrambled]) -> Scrambled:
         return scrambled.get(self.rule, scrambled[self._changing[0]])
-
-
-def _letters_only(name: str, given: OperationSpec) -> Operation:
-    operation = parse_operation(given)
-    if operation.type.unit != "letter":
-        raise UserError(
-            f"training rule {name!r} is {operation.name}, which moves {operation.type.unit}s",
-            mend="Rules of a training change letters of words, so that all of them can change the same words: "
-            "shuffle: all, transpose: after_first, keep: first_and_last …",
-        )
-    return replace(operation, rate=1.0, texts=1.0)
 
 
 @dataclass(frozen=True)
