@@ -84,7 +84,7 @@ def test_a_models_cost_equal_to_peoples_is_equivalent_within_a_tenth_and_another
     assert not table.loc[("flat", "initial − internal"), "verdict"].startswith("equivalent")
     with pytest.raises(UserError, match="5 points"):
         cost_effects(profiles["human", "reading_time"], models, contrasts, Bound(5, "points", "5 points"))
-    with pytest.raises(UserError, match="no contrast"):
+    with pytest.raises(UserError, match="a − b"):
         cost_effects(profiles["human", "reading_time"], models, [LevelDifference("a", "b")])
 
 
@@ -197,7 +197,7 @@ def test_the_order_of_conditions_is_sure_where_costs_lie_apart_and_open_where_th
     lone = CostProfile(
         "m", "model", "correct", Profile("intact", ("final",), np.ones(1), np.ones((9, 1)), 0, 3, "items"), 0
     )
-    with pytest.raises(UserError, match=r"\bm have 2 "):
+    with pytest.raises(UserError, match=r"\bm \w+ 2 "):
         rank_agreement(people, [lone])
 
 

@@ -216,11 +216,11 @@ def test_two_categories_are_binomial_regression() -> None:
 @pytest.mark.parametrize(
     ("formula", "options", "part"),
     [
-        ("word ~ x + (1 | item)", {}, "text without an order"),
+        ("word ~ x + (1 | item)", {}, "order"),
         ("x ~ cond + (1 | item)", {}, "different values"),
-        ("one ~ cond + (1 | item)", {}, "1 different value;"),
-        ("rating ~ 0 + cond + (1 | item)", {}, "leaves the intercept out"),
-        ("cbind(rating, gap) ~ cond + (1 | item)", {}, "cbind is for the binomial family"),
+        ("one ~ cond + (1 | item)", {}, "1 different"),
+        ("rating ~ 0 + cond + (1 | item)", {}, "intercept"),
+        ("cbind(rating, gap) ~ cond + (1 | item)", {}, "cbind"),
         ("rating ~ x + (1 | item)", {"link": "log"}, "link"),
         ("rating ~ x + (1 | item)", {"information": "expected"}, "observed information"),
     ],
@@ -268,7 +268,7 @@ def test_the_public_interface_speaks_of_ratings() -> None:
     pairs = model.contrasts("cond", scale="response")
     assert pairs["rating"].to_list() == [c for c in "12345" for _ in range(3)]
     assert "holm" in pairs.attrs["title"]
-    with pytest.raises(UserError, match="one mean"):
+    with pytest.raises(UserError, match="mean"):
         model.contrasts("", scale="response")
     assert model.means("cond", scale="mean")["estimate"].between(1.0, 5.0).all()
     assert set(np.unique(model.simulate(3))) <= {1.0, 2.0, 3.0, 4.0, 5.0}
