@@ -57,7 +57,7 @@ def test_every_item_can_be_chosen_in_every_condition(visitor):
 def test_the_prompt_is_that_of_a_run(study, visitor):
     items = make_items(study).items
     for variant in (1, 2):
-        plan = plan_session(study, items, list_id=2, prompt_variant=variant)
+        plan = {**plan_session(study, items, list_id=2), "prompt_variant": variant}
         told = visitor.get(f"/prompt.json?list=2&variant={variant}&trial=2").json
         rendered = render(plan, trials_of(plan)[2])
         assert [(m["role"], m["content"]) for m in told["messages"]] == [
