@@ -168,7 +168,8 @@ def sums_of_people(
         y, p, i = people.value[in_condition], people.participant[in_condition], people.item[in_condition]
         if model is not None:
             is_known = np.isfinite(model[i, c])
-            lost += int((~is_known).sum())
+            if is_known.any():  # a condition without any answer of the model is in no comparison
+                lost += int((~is_known).sum())
             y, p, i = y[is_known], p[is_known], i[is_known]
         if not len(y):
             continue

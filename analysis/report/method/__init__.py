@@ -309,8 +309,19 @@ def _materials(tables: Tables) -> dict[str, Any]:
         "items": int(used["item_id"].nunique()),
         "language": str(tables.dictionary["language"]),
         "factors": {name: [str(level) for level in levels] for name, levels in tables.factors.items()},
+        "between": _between_participants(tables, used),
         "lower_first": lambda text: text[0].lower() + text[1:] if text[:2].istitle() else text,
     }
+
+
+def _between_participants(tables: Tables, used: pd.DataFrame) -> list[str]:
+    """Return the factors of which each participant saw one level."""
+    people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
+    return [
+        name
+        for name in tables.factors
+        if people[name].nunique() > 1 and bool((people.groupby("reader")[name].nunique() <= 1).all())
+    ]
 
 
 def _all_imported(tables: Tables) -> bool:
@@ -423,10 +434,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "has_failures": bool((judged(used) & (used["response_status"] != "valid")).any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": len(people),
-        "has_between": any(
-            people[name].nunique() > 1 and bool((people.groupby("reader")[name].nunique() <= 1).all())
-            for name in tables.factors
-        ),
+        "has_between": bool(_between_participants(tables, used)),
         "has_equivalence": any(
             analysis.plan.equivalence is not None and len(analysis.plan.groups) > 1 for analysis in analyses
         ),

@@ -273,6 +273,10 @@ def test_an_item_that_the_model_did_not_answer_leaves_the_difference_alone() -> 
     assert difference.sums.lost == int((~kept).sum())
     without = estimate(sums_of_people(fewer), W)
     assert without is not None and difference.value == pytest.approx(without.value - alone.value)
+    model[:, -1] = np.nan  # a condition in which the model answered nothing is no loss of the others
+    assert sums_of_people(answers, model).lost == int(
+        (~kept & (answers.condition != model.shape[1] - 1)).sum()
+    )
 
 
 def test_a_model_that_turns_from_always_wrong_to_always_right_has_an_interval() -> None:
