@@ -87,10 +87,8 @@ def _analysed(
     if left_out and not plan.planned:
         all_remarks = (
             *all_remarks,
-            Remark(
-                f"Not tested, since a condition is not in the model: {apa.few_named(left_out, 'contrast')}.",
-                "model",
-            ),
+            # what a model of people checks is tested without it
+            f"Not tested, since a condition is not in the model: {apa.few_named(left_out, 'contrast')}.",
         )
     contrasts = contrasts_of(plan, data, model)
     if scope := on_models_in_general(data.rows):

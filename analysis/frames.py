@@ -283,9 +283,7 @@ def _largest_common(
         if first is not None and (group == first or (groups and set(levels) <= set(shown))):
             groups.append(group)
         elif first is not None and not groups and group in can_be_fitted:
-            remark = (
-                f"No difference can be tested for {spoken(group)}, so that the model holds the other readers"
-            )
+            remark = f"The model can test no difference for {spoken(group)} and holds the other readers"
             remarks.append(
                 Remark(f"{remark}; the descriptive values are in the tables and figures.", "model")
             )

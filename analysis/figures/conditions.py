@@ -151,7 +151,7 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
         "of": of,
         "measures": [rows[0].measure.title, *(row.measure.noun for row in rows[1:])],
         "intervals": participants_intervals(people),
-        "no_interval": why_no_interval(people),
+        "no_interval": why_no_interval([cell for cell in people if not np.isfinite(cell.low)]),
         "units": max((cell.units for cell in people), default=0),
         "by_items": any(cell.interval == OVER_ITEMS for cell in cells),
         "no_spread": any(cell.kind == "model" and not np.isfinite(cell.low) for cell in cells),

@@ -26,9 +26,12 @@ def by_level(levels: Sequence[str], values: Sequence[str], sizes: Sequence[float
 def lowest_and_highest(
     levels: Sequence[str], values: Sequence[str], sizes: Sequence[float]
 ) -> tuple[str, ...]:
-    """Return the lowest and the highest value, each with all conditions that have it; one phrase if all values are equal."""
+    """Return the lowest and the highest value, each with all conditions that have it; one phrase if all values are equal.
+
+    The conditions given need not be all of a study, so none are called each condition.
+    """
     if len(set(values)) == 1:
-        return (f"{values[0]} {'in each condition' if len(values) > 1 else in_conditions(levels)}",)
+        return (f"{values[0]} {in_conditions(levels, each='each of ')}",)
     ends = (min(sizes), max(sizes))
     return tuple(
         dict.fromkeys(
@@ -59,10 +62,10 @@ def where_told(told: Iterable[tuple[str, str]], form: str = "{value} {where}") -
     )
 
 
-def in_conditions(levels: Sequence[str]) -> str:
-    """Return a few conditions by name, of more their number: ``in the a and b conditions``, ``in five conditions``."""
+def in_conditions(levels: Sequence[str], each: str = "") -> str:
+    """Return a few conditions by name, of more their number after ``each``: ``in the a and b conditions``, ``in five conditions``."""
     if len(levels) > MOST_DIFFERENCES_NAMED:
-        return f"in {apa.worded(len(levels), 'condition')}"
+        return f"in {each}{apa.worded(len(levels), 'condition')}"
     return f"in the {apa.listing(list(levels))} {'condition' if len(levels) == 1 else 'conditions'}"
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis.answers import is_valid
-from analysis.descriptives import ConditionMean, describe_rows, described_rows
+from analysis.descriptives import ConditionMean, describe_rows, described_rows, scored
 from analysis.estimation import MOST_ROWS
 from analysis.exclusions import flow
 from analysis.frames import STRUCTURE
@@ -190,7 +190,7 @@ def gather(
         leading=tuple(answer for answers in answering for answer in answers(tables)),
         flow=Numbered("", counted),
         kinds=kinds,
-        cautions=(*_cautions(used), *_at_an_end(tested, kinds)),
+        cautions=(*_cautions(used), *_at_an_end(tested, used, kinds)),
         standing=standing_of(tables, analyses),
         planned=tuple(section for section in bare if section.analysis.plan.planned),
         exploratory=tuple(section for section in bare if not section.analysis.plan.planned),
@@ -408,17 +408,23 @@ def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
             yield SENTENCES.sentences("caution", many=n_people, one=singular, several=plural)
 
 
-def _at_an_end(analyses: Sequence[Analysis], kinds: dict[str, str]) -> Iterator[Markup]:
-    """Name the readers whose answers were all correct, or all incorrect, in the conditions compared."""
-    readers_at_end: dict[bool, dict[str, None]] = {}
+def _at_an_end(analyses: Sequence[Analysis], used: pd.DataFrame, kinds: dict[str, str]) -> Iterator[Markup]:
+    """Name the readers whose answers were all correct, or all incorrect, with the analyses if others were not."""
+    analyses_at_end: dict[tuple[str, bool], list[str]] = {}
     for analysis in analyses:
         if analysis.plan.measure.name == "correct" and analysis.has_results:
-            for group, answers in analysis.rows.groupby(analysis.rows["reader_group"].astype(str))["correct"]:
-                scored = is_valid(analysis.rows.loc[answers.index]).any()
-                if answers.nunique() == 1 and scored and kinds.get(str(group)) != "baseline":
-                    readers_at_end.setdefault(bool(answers.iloc[0]), {}).setdefault(named(str(group), kinds))
-    for right, names in readers_at_end.items():
-        yield SENTENCES.sentences("at_an_end", names=list(names), right=right)
+            for group, rows in analysis.rows.groupby(analysis.rows["reader_group"].astype(str)):
+                is_alike = rows["correct"].nunique() == 1 and is_valid(rows).any()
+                if is_alike and kinds.get(str(group)) != "baseline":
+                    right = bool(rows["correct"].iloc[0])
+                    analyses_at_end.setdefault((str(group), right), []).append(analysis.plan.name)
+    distinct = scored(used, MEASURES["correct"]).groupby("reader_group", observed=True)["value"].nunique()
+    readers: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
+    for (group, right), names in analyses_at_end.items():
+        parts = tuple(names) if distinct.get(group, 1) > 1 else ()
+        readers.setdefault((right, parts), []).append(named(group, kinds))
+    for (right, parts), names in readers.items():
+        yield SENTENCES.sentences("at_an_end", names=names, right=right, parts=parts)
 
 
 @dataclass

@@ -26,8 +26,13 @@ def test_too_many_to_name_are_counted_and_equal_values_are_one_phrase() -> None:
     many = MOST_DIFFERENCES_NAMED + 1
     lowest, _ = lowest_and_highest(*told([0.0] * many + [3.0] * MOST_TOLD))
     assert "level" not in lowest and "five" in lowest
-    assert len(lowest_and_highest(*told([4.0] * many))) == 1
-    assert "level" not in by_level(*told([4.0] * 3))
+    (equal,) = lowest_and_highest(*told([4.0] * many))
+    assert "level" not in equal and "five" in equal
+
+
+def test_conditions_with_one_value_are_named_since_they_need_not_be_all_of_a_study() -> None:
+    equal = by_level(*told([4.0] * 3))
+    assert equal.count("4.0%") == 1 and all(f"level{n}x" in equal for n in range(3))
 
 
 @pytest.mark.parametrize("size", [1.25, 0.1 + 0.2])

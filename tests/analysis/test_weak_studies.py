@@ -9,18 +9,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from analysis import load
+from analysis.descriptives import ALIKE_BETWEEN
 from analysis.mixed import APPROXIMATE
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.content import gather
+from analysis.report.method import method_parts
 from analysis.report.numbering import ReportContent
 from analysis.report.write import render
 from analysis.results import Analysis
-from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+from tests.analysis.letter_study import PLANNED, study_rows, trial, write_handover
 
 pytestmark = [
     pytest.mark.filterwarnings("error::RuntimeWarning"),
@@ -93,6 +96,73 @@ def test_people_who_are_all_right_are_estimated_without_a_model(tmp_path: Path) 
     found = by_measure(content)
     assert found["correct"].model is None and found["reading_time"].model is not None
     assert all(one.estimable and one.estimate == 0 and one.se > 0 for one in found["correct"].contrasts)
+
+
+@pytest.fixture(scope="module")
+def one_ceiling(
+    tmp_path_factory: pytest.TempPathFactory, without_chapters: None
+) -> tuple[ReportContent, str]:
+    """Report of a factor between participants, in one of whose conditions every answer is correct."""
+    shares = {"internal": 0.8, "initial": 0.5, "final": 1.0}
+    draw = np.random.default_rng(3)
+    rows = [
+        trial(
+            f"p{person:02d}", "human", f"i{item:02d}", item,
+            order=order, len=("short", "long")[(person + item) % 2], correct=bool(draw.random() < share),
+        )
+        for turn, (order, share) in enumerate(shares.items())
+        for person in range(8 * turn, 8 * (turn + 1))
+        for item in range(24)
+    ]  # fmt: skip
+    levels = {"order": list(shares), "len": ["short", "long"]}
+    factors = {name: {"levels": names, "reference": names[0]} for name, names in levels.items()}
+    return told(tmp_path_factory.mktemp("ceiling"), pd.DataFrame(rows), factors=factors)
+
+
+def test_a_ceiling_of_one_part_is_told_of_this_part_alone(one_ceiling: tuple[ReportContent, str]) -> None:
+    content, _ = one_ceiling
+    (caution,) = content.cautions
+    parts = [section.analysis.plan.name for section in content.sections]
+    assert [name for name in parts if name in caution] == ["accuracy by len (order final)"]
+
+
+def test_what_an_analysis_tests_is_not_said_to_be_untested(one_ceiling: tuple[ReportContent, str]) -> None:
+    content, _ = one_ceiling
+    (accuracy,) = [one.analysis for one in content.sections if one.analysis.plan.name == "accuracy by order"]
+    labels = {contrast.label for contrast in accuracy.estimable}
+    assert "final − internal" in labels and "final" not in accuracy.of_model.levels
+    assert not any(label in remark for label in labels for remark in accuracy.remarks)
+
+
+def test_only_analyses_with_a_model_are_said_to_be_checked(one_ceiling: tuple[ReportContent, str]) -> None:
+    content, _ = one_ceiling
+    (together,) = [section for section in content.exploratory if section.parts]
+    modelled = [section.analysis.model is not None for section in together.parts]
+    assert modelled == [True, True, False]
+    (checked,) = re.findall(r"[^.]*\(Supplement\)[^.]*\.", str(together.paragraphs[0]))
+    assert "order internal and order initial" in checked and "final" not in checked
+
+
+def test_a_figure_says_why_a_mean_has_no_interval(one_ceiling: tuple[ReportContent, str]) -> None:
+    content, _ = one_ceiling
+    assert any(ALIKE_BETWEEN in one.drawing.note for one in content.all_figures())
+
+
+def test_the_method_describes_the_least_variance_where_it_was_used(
+    one_ceiling: tuple[ReportContent, str],
+) -> None:
+    content, _ = one_ceiling
+    (crossed,) = [one.analysis for one in content.sections if one.analysis.plan.crossing is not None]
+    free = [
+        replace(one, crossed=replace(one.crossed, parts=replace(one.crossed.parts, least=0.0)))
+        for one in crossed.contrasts
+        if one.crossed is not None
+    ]
+    with_limit, without = (
+        " ".join(text for part in method_parts(content.tables, (one,), None) for text in part.paragraphs)
+        for one in (crossed, replace(crossed, contrasts=tuple(free)))
+    )
+    assert 0 < len(with_limit) - len(without) < 300
 
 
 @pytest.mark.parametrize("readers", [{"pilot": True}, {"baselines": ("random", "oracle")}, {"human": 0}])

@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from analysis import apa
 from analysis.answers import is_choice, judged
+from analysis.crossed_variance import RARE
 from analysis.exclusions import (
     NO_RESPONSE,
     flow_steps,
@@ -408,6 +409,12 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "units": list(dict.fromkeys(analysis.plan.measure.unit_of_difference for analysis in estimated)),
         "several_groups": any(len(analysis.groups) > 1 for analysis in estimated),
         "is_any_cut": any(contrast.is_cut for analysis in estimated for contrast in analysis.contrasts),
+        "is_any_rare": any(
+            contrast.crossed is not None and contrast.crossed.parts.least > 0
+            for analysis in estimated
+            for contrast in analysis.contrasts
+        ),
+        "rare": RARE,
         "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
         "checks": {
             scale: " of people" if set(groups) <= set(people["reader_group"]) else ""

@@ -124,7 +124,11 @@ class Together:
                 with_people=sum(
                     "human" in analysis.groups or "simulated" in analysis.groups for analysis in self.analyses
                 ),
-                modeled=sum(analysis.model is not None for analysis in self.analyses),
+                checked=[
+                    part_of(analysis)
+                    for analysis in self.analyses
+                    if analysis.model is not None and not analysis.model.runs_away
+                ],
                 rows=sorted(
                     len(analysis.rows) if analysis.model is None else analysis.model.rows
                     for analysis in self.analyses

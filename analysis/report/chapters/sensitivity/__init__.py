@@ -153,7 +153,7 @@ def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
     always = cells[(total > 0) & ((answered == 0) | (answered == total))]
     texts = []
     for group, group_cells in always.groupby(detection.GROUP, sort=False):
-        is_everywhere = len(group_cells) == (cells[detection.GROUP] == group).sum()
+        is_everywhere = len(group_cells) == cells["level"].nunique()
         where = "every condition" if is_everywhere else apa.listing(list(group_cells["level"]))
         texts.append(named(str(group), kinds) + (f" in {where}" if group_cells["level"].iloc[0] else ""))
     return texts
