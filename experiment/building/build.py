@@ -6,7 +6,7 @@ import hashlib
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -35,6 +35,7 @@ from experiment.building.tables import (
     table_beside,
     word_rows,
 )
+from experiment.building.versions import version_of_row
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
@@ -120,12 +121,19 @@ def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> Co
     faults = [
         UserError(f"{name}, line {number}: {fault.message}", mend=fault.mend)
         for row, number in zip(table.rows, table.numbers, strict=True)
-        for factor in [*named, *(study.crossing.rows[0][0] if study.crossing.rows else ())]
+        for factor in [*named, *_of_materials(study)]
         if (fault := _fault_of_level(study, factor, row.get(factor), is_optional=factor not in named))
     ]
     if faults:
         raise together(faults)
     return table
+
+
+def _of_materials(study: Study) -> dict[str, str]:
+    """Return the factors whose levels pick rows or versions, each with its first level."""
+    crossing = study.crossing
+    first = {factor: levels[0] for factor, levels in crossing.versions.items()}
+    return {**(crossing.rows[0][0] if crossing.rows else {}), **first}
 
 
 def _fault_of_level(study: Study, factor: str, level: Any, *, is_optional: bool) -> UserError | None:
@@ -152,6 +160,16 @@ def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place:
         if "item" not in rows[0]:  # practice needs no names of its own
             named = [{"item": f"{set_name}-{number}", **row} for number, row in enumerate(rows, 1)]
             rows = replace(rows, rows=tuple(named))
+        if versions := study.crossing.versions:
+            at_levels = [
+                version_of_row(
+                    row,
+                    versions,
+                    {factor: str(row.get(factor) or levels[0]) for factor, levels in versions.items()},
+                )
+                for row in rows
+            ]
+            rows = replace(rows, rows=tuple(at_levels))
         conditioned_rows, column = _conditions_told(study, rows)
         made = sentences(
             study, conditioned_rows, design, level_column=column, lines=lines_of(rows, "item")
@@ -216,9 +234,9 @@ def _placed(
     study: Study, items: Sequence[Item], rows: Sequence[Mapping[str, Any]], *, key: str
 ) -> list[Item]:
     """Return practice items with their condition by the design's factors; those that select rows by their columns."""
-    if not study.crossing.rows:
+    first = _of_materials(study)
+    if not first:
         return in_design(study, items)
-    first, _ = study.crossing.rows[0]
     cells = {nfc(str(row.get(key))).strip(): row for row in rows}
     return [
         placed
@@ -518,8 +536,9 @@ def build_study(study: Study) -> Built:
 def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     """Return the audit of items with the study's settings (``materials.audit``)."""
     settings = study.get("materials", "audit", default={})
-    items = _apart(study, made.items)
+    items = _apart(made.items, study.between)
     lists = _together(study, items)
+    items = _apart(items, study.crossing.versions)
     return audit_items(
         items,
         language=made.language or study.language,
@@ -532,11 +551,11 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     )
 
 
-def _apart(study: Study, items: list[Item]) -> list[Item]:
-    """Return items with separate sets for different session levels, because no reader sees them together."""
+def _apart(items: Sequence[Item], factors: Collection[str]) -> list[Item]:
+    """Return items with separate sets for the levels of some factors, between which conditions are not compared."""
     apart = []
     for item in items:
-        levels = [level for factor, level in item.condition.items() if factor in study.between]
+        levels = [level for factor, level in item.condition.items() if factor in factors]
         apart.append(replace(item, set_name=", ".join([item.set_name, *levels])) if levels else item)
     return apart
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from experiment.building.versions import combinations
 from experiment.lists import blocks_of, blocks_showing
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
 from experiment.study import Study
+from experiment.study.factors import levels_of
 from experiment.trials import trial_type
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -99,9 +102,18 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
     columns += materials.get("columns", {})
     words = materials.get("scramble", {}).get("words")
     columns += [str(words["column"])] if isinstance(words, Mapping) and "column" in words else []
-    for factor, levels in study.get("design", "factors", default={}).items():
+    versions = study.crossing.versions
+    columns += versions
+    columns += [
+        ":".join([column, *levels.values()])
+        for number in range(1, len(versions) + 1)
+        for factors in itertools.combinations(versions, number)
+        for levels in combinations({factor: versions[factor] for factor in factors})
+        for column in columns[:]
+    ]
+    for factor, given in study.get("design", "factors", default={}).items():
         columns += [factor] if set_name is not None else []
-        for level, does in levels.items():
+        for level, does in levels_of(given).items():
             columns.append(f"{factor}:{level}")
             if isinstance(does, Mapping):
                 columns += does.get("where", ())

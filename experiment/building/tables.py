@@ -26,6 +26,7 @@ from experiment.building.material_context import (
     step_of_type,
     targets_of,
 )
+from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import blocks_of
 from experiment.procedure import accepted
 from experiment.study import Study
@@ -44,7 +45,8 @@ from stimuli.recipes.lexical_decision import FIELD, lexical_decision_items
 from stimuli.recipes.sentences import CHOICE_SEPARATOR, SentenceColumns, sentence_items, word_items
 from stimuli.recipes.task_items import recovery_items
 from stimuli.recipes.tasks import TYPOBENCH, PublishedRecords, published_list, task_items
-from stimuli.words import nfc
+from stimuli.scramble.text import SharedWords, shared_words
+from stimuli.words import nfc, parse_stars
 
 MOST_DOUBLES = 3
 UNSAID = {
@@ -400,8 +402,7 @@ def items_from_sentences(study: Study) -> Made:
     file = path_of(study, "sentences")
     remarks: list[str] = []
     skipped: list[str] = []
-    table = sentence_rows(study, file, remarks, skipped)
-    lines = lines_of(table, "item")
+    table, versions = sentence_rows(study, file, remarks, skipped)
     starred = sum(bool(_STARS.search(str(row["sentence"]))) for row in table.rows)
     if starred and study.get("materials", "scramble", "words") != "starred":
         remarks.append(
@@ -415,20 +416,70 @@ def items_from_sentences(study: Study) -> Made:
         key=lambda row: str(row["item"]),
         what="sentences",
     )
-    make = functools.partial(sentences, study, lines=lines)
+    make = functools.partial(_sentences, study, table, versions)
     items, notes = _items(study, drawn, make, "sentences", skipped, key=lambda row: str(row["item"]))
     if fillers:
         design = replace(item_design(study), factor=None, levels={"": "none"}, role="filler", on_bad="stop")
-        items += make(fillers, replace(design, source=materials["sentences"])).items
+        design = replace(design, source=materials["sentences"])
+        items += sentences(study, fillers, design, lines=lines_of(table, "item")).items
     return Made(items, [file], [*remarks, *notes], skipped)
 
 
-def sentence_rows(study: Study, file: Path, remarks: list[str], skipped: list[str]) -> CorpusTable:
-    """Return sentences and their columns; a duplicate item id is refused or skipped."""
-    table = read_rows(study, file, remarks, skipped, field="sentence", required=("item", "sentence"))
+def sentence_rows(
+    study: Study, file: Path, remarks: list[str], skipped: list[str]
+) -> tuple[CorpusTable, ItemVersions | None]:
+    """Return sentences and their columns, with their versions if the design has any.
+
+    A duplicate item id is refused or skipped; of an item with versions the rows are of its first version.
+    """
+    factors = study.crossing.versions
+    required = ("item",) if factors else ("item", "sentence")
+    table = read_rows(study, file, remarks, skipped, field="sentence", required=required)
+    if factors:
+        versions = item_versions(
+            table,
+            factors,
+            file=file.name,
+            place=study.place("design", "factors"),
+            are_starred=study.get("materials", "scramble", "words") == "starred",
+        )
+        remarks += versions.remarks
+        return versions.first, versions
     names = [str(row["item"]) for row in table]
     listed = skipped if study.get("materials", "on_bad") == "skip" else None
-    return _without_twins(table, "item", names, study.get("materials", "sentences"), listed)
+    return _without_twins(table, "item", names, study.get("materials", "sentences"), listed), None
+
+
+def _sentences(
+    study: Study, table: CorpusTable, versions: ItemVersions | None, rows: Rows, design: ItemDesign
+) -> TaskItems:
+    """Return the items of sentences, of each in every version."""
+    if versions is None:
+        return sentences(study, rows, design, lines=lines_of(table, "item"))
+    shared: dict[str, list[SharedWords]] = {}
+    for row in rows:
+        texts = [str(version.row.get("sentence") or "") for version in versions.by_item[str(row["item"])]]
+        if study.get("materials", "scramble", "words") == "starred":
+            starred = [parse_stars(text) for text in texts]
+            shared[str(row["item"])] = shared_words([(text.text, text.words) for text in starred])
+        else:
+            shared[str(row["item"])] = shared_words([(text, ()) for text in texts])
+    by_item: dict[str, list[Item]] = {str(row["item"]): [] for row in rows}
+    skipped: dict[str, Skipped] = {}
+    for number, levels in enumerate(combinations(study.crossing.versions)):
+        of_version = versions.at(levels, rows)
+        made = sentences(
+            study,
+            [version.row for version in of_version],
+            design,
+            lines={str(version.row["item"]): version.line for version in of_version},
+            shared={item: words[number] for item, words in shared.items()},
+        )
+        for item in made.items:
+            by_item[item.item_id].append(replace(item, condition={**levels, **item.condition}))
+        skipped |= {row.record_id: row for row in made.skipped if row.record_id not in skipped}
+    complete = (items for item_id, items in by_item.items() if item_id not in skipped)
+    return TaskItems(tuple(chain.from_iterable(complete)), tuple(skipped.values()))
 
 
 def _by_role(table: CorpusTable, file: str) -> tuple[Rows, Rows]:
@@ -542,6 +593,7 @@ def sentences(
     *,
     lines: Mapping[str, int],
     level_column: str | None = None,
+    shared: Mapping[str, SharedWords] | None = None,
 ) -> TaskItems:
     """Return sentence items of rows in every condition, or of each practice row in its own condition."""
     choosing = step_of_type(study, CHOSEN)
@@ -556,6 +608,7 @@ def sentences(
         level=level_column,
         only_level=next(iter(design.levels)) if first_only else None,
         targets=targets_of(study),
+        shared=shared or {},
     )
     made = sentence_items(rows, design, columns, lines=lines)
     items = made.items

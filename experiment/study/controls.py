@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from experiment.study.factors import levels_of
 from experiment.study.yaml_source import Faults
 from stimuli.errors import UserError, did_you_mean
 from stimuli.papers import OwnFactor, own_factors
@@ -37,7 +38,8 @@ def check_controls(study: Study, own: OwnFactor) -> None:
             if most
             else "Take factors out of the design.",
         )
-    ((factor, levels),) = factors.items()
+    ((factor, given_levels),) = factors.items()
+    levels = levels_of(given_levels)
     for level, given in levels.items():
         _check_level(study, own, factor, level, given)
     first, given = next(iter(levels.items()))

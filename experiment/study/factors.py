@@ -1,26 +1,29 @@
-"""The factors of a design and the operations of their levels: scramble, set a scramble option, select rows, change examples.
+"""The factors of a design and the operations of their levels: scramble, set an option, show a version, select rows, change examples.
 
-Several factors are crossed. At most one of them scrambles; others may set its options (``rate: 0.5``), select rows of the
-user's table (``where``), or scramble the solved examples (``demonstrations``).
+Several factors are crossed. At most one of them scrambles; others may set its options (``rate: 0.5``), name versions of the
+materials (a list of levels), select rows of the user's table (``where``), or scramble the solved examples (``demonstrations``).
 """
 
 from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from stimuli.errors import UserError, nearest
 
-Kind = Literal["scramble", "setting", "rows", "examples"]
+Kind = Literal["scramble", "setting", "versions", "rows", "examples"]
 ABOUT: Mapping[Kind, str] = {
     "scramble": "scramble",
     "setting": "set options of the scramble",
+    "versions": "show versions of the materials",
     "rows": "pick rows (`where`)",
     "examples": "change the examples (`demonstrations`)",
 }
+VERSION = "a version in the materials"
+"""What a level does that a factor only names."""
 CELL = "condition"
 """The recipes' name for the factor if several are crossed."""
 
@@ -32,7 +35,8 @@ class DesignCells:
     ``factors``: all factors, in the order of the design; ``factor``: the factor for recipes: the one that scrambles, or
     ``condition`` if options are crossed with it; ``levels``: the operation on a text, by level of that factor; ``conditions``:
     level of every scrambling factor, by level of that factor; ``rows``: levels of the factors that select rows, and the column
-    and value of the selected rows; empty without any; ``examples``: the factor that changes examples, and operation by level.
+    and value of the selected rows; empty without any; ``examples``: the factor that changes examples, and operation by level;
+    ``versions``: the factors whose levels are versions in the materials, with their levels.
     """
 
     factors: tuple[str, ...]
@@ -41,6 +45,7 @@ class DesignCells:
     conditions: Mapping[str, Mapping[str, str]]
     rows: tuple[tuple[Mapping[str, str], Mapping[str, str]], ...] = ()
     examples: tuple[str, Mapping[str, Any]] | None = None
+    versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def condition(
         self, recipe_levels: Mapping[str, str], picked: Mapping[str, str] | None = None
@@ -59,7 +64,14 @@ def kind_of(levels: Mapping[str, Any], families: frozenset[str]) -> Kind | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
+def levels_of(given: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
+    """Return what each level of a factor does; a list only names versions."""
+    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(map(str, given), VERSION)
+
+
 def _kind(given: Any, families: frozenset[str]) -> Kind:
+    if given == VERSION:
+        return "versions"
     if not isinstance(given, Mapping):
         return "scramble"
     if "where" in given:
@@ -121,7 +133,10 @@ def cross(factors: Mapping[str, Mapping[str, Any]]) -> DesignCells:
     if by_kind["examples"]:
         (name,) = by_kind["examples"]
         examples = name, {level: given["demonstrations"] for level, given in factors[name].items()}
-    return DesignCells(tuple(factors), factor, levels, conditions, _rows(by_kind["rows"], factors), examples)
+    versions = {name: tuple(factors[name]) for name in by_kind["versions"]}
+    return DesignCells(
+        tuple(factors), factor, levels, conditions, _rows(by_kind["rows"], factors), examples, versions
+    )
 
 
 def _scrambling(

@@ -267,8 +267,15 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         return f"{place} is {value}; it should be {schema['description']}"
     if error.validator == "maxProperties" and path[:2] == ("design", "factors"):
         return f"{place} has {len(instance)} factors; {rule} can be crossed"
-    if error.validator == "minProperties" and path[:2] == ("design", "factors") and len(path) == 3:
+    if (
+        error.validator in ("minProperties", "minItems")
+        and path[:2] == ("design", "factors")
+        and len(path) == 3
+    ):
         return f"{place} has one level; a factor compares two or more"
+    if error.validator == "uniqueItems" and path[:2] == ("design", "factors"):
+        twice = next(level for level in instance if instance.count(level) > 1)
+        return f"{place} names the level {twice!r} twice"
     if error.validator == "maxProperties":
         return f"{place} has {len(instance)} entries; one per step of the list (put a `-` before each)"
     return f"{place}: {error.message}"

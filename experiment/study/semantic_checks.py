@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.plan import faults_of_exclusions
 from experiment.columns import trial_columns
 from experiment.study.controls import check_controls
-from experiment.study.factors import CELL, kind_of, operation_families
+from experiment.study.factors import CELL, kind_of, levels_of, operation_families
 from experiment.study.format import check_format
 from experiment.study.screens import check_procedure
 from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
@@ -218,7 +218,8 @@ def _check_levels(study: Study, kind: str, faults: Faults) -> None:
     """Check that the materials support every level of a factor."""
     given = study.get("design", "factors", default={})
     families = operation_families()
-    for factor, levels in given.items():
+    for factor, given_levels in given.items():
+        levels = levels_of(given_levels)
         does = kind_of(levels, families)
         faults.check(_check_kind_of_factor, study, kind, factor, does)
         for level, operation in levels.items() if does in ("scramble", "examples") else ():
@@ -230,6 +231,11 @@ def _check_kind_of_factor(study: Study, kind: str, factor: str, does: str | None
     place = study.place("design", "factors", factor)
     if does == "rows" and kind not in ("sentences", "words"):
         raise UserError(f"{place}: only sentences and words have rows to pick (`where`)")
+    if does == "versions" and kind != "sentences":
+        raise UserError(
+            f"{place}: only sentences have versions",
+            mend="Write the materials as a table of sentences, or say what each level does.",
+        )
     if does == "examples" and kind != "corpus":
         raise UserError(f"{place}: only tasks on a corpus have examples to change (`demonstrations`)")
 

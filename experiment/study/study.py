@@ -26,7 +26,7 @@ from analysis.plan import (
     read_sign_rule,
 )
 from experiment.languages import OWN_FILE, Own, Pack, no_pack, read_own
-from experiment.study.factors import DesignCells, cross
+from experiment.study.factors import DesignCells, cross, levels_of
 from experiment.study.format import validator
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
@@ -257,7 +257,10 @@ class Study:
     def factors_of_items(self) -> dict[str, dict[str, Any]]:
         """The factors whose levels vary between items."""
         given = self.get("design", "factors", default=None) or {}
-        return {**self.own_factor, **{str(f): dict(levels) for f, levels in given.items()}}
+        return {
+            **self.own_factor,
+            **{str(factor): levels_of(given_levels) for factor, given_levels in given.items()},
+        }
 
     @cached_property
     def crossing(self) -> DesignCells:
@@ -271,7 +274,7 @@ class Study:
         if not given or not self.own_factor:
             return None
         ((factor, levels),) = given.items()
-        return str(factor), {str(level): str(does) for level, does in levels.items()}
+        return str(factor), {str(level): str(does) for level, does in levels_of(levels).items()}
 
     @cached_property
     def own(self) -> tuple[Paper, OwnFactor] | None:

@@ -46,7 +46,7 @@ from experiment.procedure import plan_session, trials_of
 from experiment.scoring.published import judge_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
 from experiment.study import Study
-from experiment.study.factors import operation_families
+from experiment.study.factors import VERSION, operation_families
 from experiment.study.study import study_plan
 from experiment.trials import CHOSEN, TYPED, UNANSWERED
 from stimuli.corpora.loading import corpus_named
@@ -475,7 +475,7 @@ def _session_rules(study: Study) -> str:
 
 def _in_words(told: Any, given: Any) -> str:
     """Return what a level is, of a scramble what it does to a text; empty if the study says nothing of it."""
-    if told is None:
+    if told is None or told == VERSION:
         return ""
     try:
         if isinstance(told, LevelSummary):
@@ -588,6 +588,8 @@ def _as_published(given: Any) -> Any:
 
 
 def _factor(name: str, levels: Mapping[str, Any]) -> str:
+    if VERSION in levels.values():
+        return f"{name} has the versions {listing(list(levels))} of the materials; {next(iter(levels))} is the reference"
     papers = [level for level, operation in levels.items() if operation == f"published {level}"]
     texts = [
         level if level in papers else f"{level} ({_operation(operation)})"

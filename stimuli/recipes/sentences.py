@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, Self, cast
 
 from rapidfuzz.distance import OSA
@@ -32,7 +32,7 @@ from stimuli.recipes.conditions import (
 from stimuli.recipes.task_items import TaskRecord, item_of
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.conditions import LeftIntact, Scrambled
-from stimuli.scramble.text import scramble_conditions
+from stimuli.scramble.text import SharedWords, scramble_conditions
 from stimuli.scramble.types import Operation, parse_operation
 from stimuli.seeds import stable_seed
 from stimuli.words import Word, base_language, find_words, nfc, parse_stars
@@ -172,11 +172,17 @@ class TargetRule:
                     mend="Choose words by letters or place, or star them in the text.",
                 )
 
-    def choose(self, text: str, *, language: str, seed: int, item_id: str) -> tuple[int, ...]:
-        """Return the places of the words that the rule chooses, in reading order."""
+    def choose(
+        self, text: str, *, language: str, seed: int, item_id: str, among: Mapping[int, int] | None = None
+    ) -> tuple[int, ...]:
+        """Return the places of the words that the rule chooses, of some or of all, in reading order."""
         words = find_words(text)
         places = {None: slice(None), "first": slice(1), "last": slice(-1, None)}
-        fitting = [word for word in words[places[self.place]] if self._fits(word, language)]
+        fitting = [
+            word
+            for word in words[places[self.place]]
+            if self._fits(word, language) and (among is None or word.index in among)
+        ]
         if self.every is not None:
             fitting = fitting[self.every - 1 :: self.every]
         wanted = self.number or 1
@@ -187,7 +193,11 @@ class TargetRule:
                 mend="Ease the rule, or star the words in the text.",
             )
         if self.number is not None:
-            fitting.sort(key=lambda word: stable_seed(seed, "targets", item_id, word.index))
+            fitting.sort(
+                key=lambda word: stable_seed(
+                    seed, "targets", item_id, among[word.index] if among else word.index
+                )
+            )
             fitting = fitting[: self.number]
         return tuple(sorted(word.index for word in fitting))
 
@@ -234,9 +244,19 @@ def parse_targets(given: str | Mapping[str, Any]) -> Targets:
 
 
 def read_targets(
-    text: str, targets: Targets, row: Mapping[str, Any], *, language: str, seed: int, item_id: str
+    text: str,
+    targets: Targets,
+    row: Mapping[str, Any],
+    *,
+    language: str,
+    seed: int,
+    item_id: str,
+    among: Mapping[int, int] | None = None,
 ) -> tuple[str, tuple[int, ...] | None]:
-    """Return a row's text as it is read, in NFC, and the places of the words that may change (None for all)."""
+    """Return a row's text as it is read, in NFC, and the places of the words that may change (None for all).
+
+    ``among``: the only words that a rule, or all words, can mean, with the place of each in the row of draws.
+    """
     if targets == STARRED:
         starred = parse_stars(text)
         if not starred.words:
@@ -246,8 +266,8 @@ def read_targets(
     if isinstance(targets, TargetColumn):
         return plain, _named(row.get(targets.column), plain, targets.column)
     if isinstance(targets, TargetRule):
-        return plain, targets.choose(plain, language=language, seed=seed, item_id=item_id)
-    return plain, None
+        return plain, targets.choose(plain, language=language, seed=seed, item_id=item_id, among=among)
+    return plain, None if among is None else tuple(sorted(among))
 
 
 def _named(cell: object, text: str, column: str) -> tuple[int, ...]:
@@ -334,6 +354,8 @@ class SentenceColumns:
     targets: Mapping[str, Any] | None = (
         None  # column or rule for the words to change; None for all or starred ones
     )
+    # by item: the words that its versions share, if the items are one version of several
+    shared: Mapping[str, SharedWords] = field(default_factory=dict)
 
 
 def sentence_items(
@@ -432,6 +454,7 @@ class _Recipe:
                 language=self.design.settings.language,
                 seed=self.design.seed,
                 item_id=item_id,
+                among=self._shared_words(item_id),
             )
             shown = self._described(text, self._results(text, words, columns, item_id))
             require_change(
@@ -447,6 +470,13 @@ class _Recipe:
             for field in shown
             if field.level in wanted
         ]
+
+    def _shared_words(self, item_id: str) -> dict[int, int] | None:
+        """Return the words that can change because all versions of an item have them; None if every word can."""
+        shared = self.columns.shared.get(item_id)
+        if shared is None or self.design.settings.eligibility != "common":
+            return None
+        return {word: shared.places[word] for word in sorted(shared.words)}
 
     def _described(self, text: str, results: Mapping[str, Scrambled]) -> list[DisplayedField]:
         operations = {level: self.operations.get(level, parse_operation("none")) for level in results}
@@ -486,8 +516,15 @@ class _Recipe:
         common = design.settings.eligibility == "common"
         if by_hand and common:
             words = self._same_words(text, by_hand)
+        shared = self.columns.shared.get(item_id)
         results = scramble_conditions(
-            text, self.operations, seed=design.seed, item_id=item_id, words=words, settings=design.settings
+            text,
+            self.operations,
+            seed=design.seed,
+            item_id=item_id,
+            words=words,
+            settings=design.settings,
+            places=None if shared is None else shared.places,
         )
         if by_hand and common:
             self._require_all(text, words or (), results)
@@ -617,10 +654,10 @@ def word_items(
 def _in_conditions(word: str, foil: str, design: ItemDesign) -> list[DisplayedField]:
     shown = show_in_conditions(word, design.operations, design, field="word", item_id=word)
     require_change(shown, design.operations, word)
-    for field in shown:
-        if field.text == foil:
+    for shown_field in shown:
+        if shown_field.text == foil:
             raise UserError(
-                f"item {word!r}: condition {field.level!r} ({field.operation}) shows its foil {field.text!r}",
+                f"item {word!r}: condition {shown_field.level!r} ({shown_field.operation}) shows its foil {shown_field.text!r}",
                 mend="Give the word another foil, or set avoid_real_words: true.",
             )
     return shown

@@ -90,10 +90,15 @@ class TextRandom(NamedTuple):
     seed: int  # the study's seed
     item: str  # id of the item, or the text itself
     occurrence: int  # how many times the same text came before
+    # for each word of a version of a text the place of its draws in the row, so that versions draw alike for the same word
+    places: tuple[int, ...] | None = None
 
     def numbers(self, count: int, purpose: str, *names: str) -> tuple[int, ...]:
         """Return 64 random bits for each of a row of words or sentences."""
-        return stable_draws_of(count, (self.seed, f"scramble: {purpose}", *names), self.item, self.occurrence)
+        places = self.places if self.places is not None and len(self.places) == count else None
+        drawn = count if places is None else max(places, default=-1) + 1
+        row = stable_draws_of(drawn, (self.seed, f"scramble: {purpose}", *names), self.item, self.occurrence)
+        return row if places is None else tuple(row[place] for place in places)
 
 
 def number_at(rate: float, eligible: int) -> int:

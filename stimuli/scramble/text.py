@@ -12,8 +12,9 @@ import functools
 import hashlib
 import struct
 from array import array
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stimuli.scramble.conditions import (
@@ -25,7 +26,7 @@ from stimuli.scramble.conditions import (
     TextRandom,
 )
 from stimuli.scramble.types import Operation, OperationSpec, parse_operation
-from stimuli.words import nfc
+from stimuli.words import find_words, nfc
 
 
 def scramble_text(
@@ -61,6 +62,7 @@ def scramble_conditions(
     occurrence: int = 0,
     words: Collection[int] | None = None,
     settings: ScrambleSettings = DEFAULT,
+    places: Sequence[int] | None = None,
 ) -> dict[str, Scrambled]:
     """Scramble one text once per condition.
 
@@ -70,12 +72,15 @@ def scramble_conditions(
     Conditions that move words share sentences in the same way; units put no bound on each other.
 
     A transposition and a substitution of the same position, distance and letter class act on the same pair of
-    letters wherever both can.
+    letters wherever both can. ``places`` are those of each word in the row of draws (:func:`shared_words` gives them), where
+    versions of a text shall scramble their common words alike.
     """
     operations = {
         level: parse_operation(given, default_rate=settings.rate) for level, given in conditions.items()
     }
-    draws = TextRandom(seed, nfc(text) if item_id is None else item_id, occurrence)
+    draws = TextRandom(
+        seed, nfc(text) if item_id is None else item_id, occurrence, None if places is None else tuple(places)
+    )
     return _conditions(tuple(operations.items()), settings).scrambled(nfc(text), draws, words)
 
 
@@ -121,6 +126,48 @@ def _conditions(
     operations: tuple[tuple[str, Operation], ...], settings: ScrambleSettings
 ) -> ScrambleConditions:
     return ScrambleConditions(dict(operations), settings)
+
+
+@dataclass(frozen=True)
+class SharedWords:
+    """How the words of one version of a text relate to those of the others."""
+
+    places: tuple[
+        int, ...
+    ]  # each word's place in the row of draws: that of the same word in the first version, or one of its own
+    words: frozenset[int]  # the words that every version has, equally often
+
+
+def shared_words(versions: Sequence[tuple[str, Sequence[int]]]) -> list[SharedWords]:
+    """Relate the words of versions of one text.
+
+    Parameters
+    ----------
+    versions : sequence of (str, sequence of int)
+        Each version's text, and the places of its starred words: equally many in each, which correspond in their order.
+        Other words correspond by their letters and their number of earlier occurrences.
+    """
+    rows = [[word.text for word in find_words(nfc(text))] for text, _ in versions]
+    counts = [Counter(row) for row in rows]
+    equally_often = {
+        name for name, count in counts[0].items() if all(count == other[name] for other in counts)
+    }
+    slots: dict[object, int] = {}
+    related = []
+    for number, (row, (_, starred)) in enumerate(zip(rows, versions, strict=True)):
+        seen: Counter[str] = Counter()
+        places = []
+        for index, name in enumerate(row):
+            occurrence: object = (name, seen[name])
+            key = ("starred", starred.index(index)) if index in starred else occurrence
+            seen[name] += 1
+            places.append(slots.setdefault(key, index if number == 0 else len(slots)))
+        related.append(
+            SharedWords(
+                tuple(places), frozenset(index for index, name in enumerate(row) if name in equally_often)
+            )
+        )
+    return related
 
 
 def common_words(text: str, operations: Sequence[OperationSpec]) -> tuple[int, ...]:
@@ -187,5 +234,5 @@ def scramble_stream(
     conditions = ScrambleConditions({"": parse_operation(operation)}, settings)
     for text in texts:
         plain = nfc(text)
-        draws = _MAKE(TextRandom, (seed, plain, seen.before(plain)))
+        draws = _MAKE(TextRandom, (seed, plain, seen.before(plain), None))
         yield conditions.scrambled(plain, draws, None)[""]
