@@ -124,7 +124,7 @@ class ScrambleType:
     # names that papers use for the type as it is; ``ALIAS-50`` also sets the rate to 50 %
     aliases: tuple[str, ...] = ()
     presets: tuple[Preset, ...] = ()  # names that papers use for the type with certain options
-    does: str = ""  # what it does, in the words of a Method section; ``{letters}`` is the number of letters that it changes
+    does: str = ""  # what it does, in the words of a Method section; ``{letters}`` or ``{pair}`` are the letters that it changes
 
     @property
     def family(self) -> str:
@@ -159,6 +159,10 @@ class ScrambleType:
 
 REFERENCES: Mapping[str, str] = scramble_data("types")["references"]
 """Works that types' sources name, by the short form used there."""
+
+
+PAIRS: Mapping[str, Mapping[str, str]] = scramble_data("types")["pairs"]
+"""The two letters that a transposition or substitution changes, in words, by position: next to each other, or apart."""
 
 
 def _transposed(position: str) -> RuleMaker:
@@ -325,14 +329,16 @@ class Operation:
     def in_words(self) -> str:
         """What is done, in the words of a Method section: ``all letters shuffled in 20% of the words``."""
         options = dict(self.options)
-        count, letter = int(options.pop("count", 1)), options.pop("letter", 1)
+        defaults = {option.name: option.default for option in self.type.options}
+        count, distance = (int(options.pop(name, defaults.get(name, 1))) for name in ("count", "distance"))
+        pair = PAIRS.get(self.type.position or "", {}).get("neighbours" if distance == 1 else "apart", "")
         said = self.type.does.format(
             letters="one letter" if count == 1 else f"{count} letters",
             exchanges="one exchange" if count == 1 else f"{count} exchanges",
-            letter=letter,
+            pair=("one of " if defaults.get("count") == 2 and count == 1 else "")
+            + pair.format(letter=options.pop("letter", 1), distance=distance),
+            others="another" if count == 1 else "others",
         )
-        if "distance" in options:
-            said = said.replace("neighboring ", "")
         least = options.pop("min_letters", None)
         units = "sentences" if self.type.unit == "word" else "words"
         parts = [

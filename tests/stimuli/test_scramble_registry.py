@@ -188,3 +188,12 @@ def test_every_operation_is_told_in_words_with_what_sets_it_apart() -> None:
         "KF&Adj",
     )
     assert len({parse_operation(variant).in_words for variant in variants}) == len(variants)
+
+
+@pytest.mark.parametrize("option", ["distance", "count"])
+def test_letters_apart_and_one_of_two_letters_are_not_called_what_the_default_is(option: str) -> None:
+    for kind in (kind for kind in BUILT_IN if kind.family in ("transpose", "substitute")):
+        if option in {own.name for own in kind.own_options} and kind.position not in ("all", "N"):
+            given = parse_operation(f"{kind.name}({option}={1 if option == 'count' else 2})").in_words
+            default = parse_operation(kind.name).in_words
+            assert default not in given and "{" not in given and "(" not in given
