@@ -221,7 +221,7 @@ def by_largest_t(
             )
         )
         p = min(1.0, tails * tail)
-        if joint is not None and tail < 0.5:
+        if joint is not None:
             p = min(p, joint.sf(float(stats.t.isf(tail, df)), df))
         results.append(
             _with_interval(contrast, p, float(stats.t.isf(limits[alpha], _df(contrast))), len(family))

@@ -158,7 +158,9 @@ class LargestT:
         net = qmc.Sobol(self.rank, scramble=True, rng=np.random.default_rng(seed)).random(points)
         normal = special.ndtri(np.clip(net, 1e-12, 1.0 - 1e-12))
         direction = normal / np.linalg.norm(normal, axis=1, keepdims=True)
-        reach: Array = np.zeros(points)
+        reach: Array = np.full(
+            points, -np.inf
+        )  # below 0 where every test is one-sided and looks the other way
         for row, side in zip(factor, np.zeros(len(factor)) if sides is None else sides, strict=True):
             projection = direction @ row
             np.maximum(reach, np.abs(projection) if side == 0 else side * projection, out=reach)
@@ -166,12 +168,18 @@ class LargestT:
         self.reach: Array = reach.reshape(-1, BUNDLE).mean(axis=1)
 
     def sf(self, c: float, df: float) -> float:
-        """Probability that the largest |t| exceeds c."""
-        with np.errstate(divide="ignore", over="ignore"):
+        """Probability that the largest |t|, or signed t of one-sided tests, exceeds c."""
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             square = (c / self.reach) ** 2
-        if np.isinf(df):
-            return float(np.mean(special.chdtrc(self.rank, square)))
-        return float(np.mean(special.fdtrc(self.rank, df, square / self.rank)))
+        longer = (
+            special.chdtrc(self.rank, square)
+            if np.isinf(df)
+            else special.fdtrc(self.rank, df, square / self.rank)
+        )
+        exceeds = (
+            np.where(self.reach > 0, longer, 0.0) if c >= 0 else np.where(self.reach < 0, 1 - longer, 1.0)
+        )
+        return float(np.mean(exceeds))
 
     def isf(self, tail: float, df: float) -> float:
         """Value that the largest |t| exceeds with probability ``tail``."""

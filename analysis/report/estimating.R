@@ -283,7 +283,7 @@ adjust_family <- function(family, tested, untested) {
     z <- sapply(seq_len(ncol(z)), function(k) if (sides[k]) sides[k] * z[, k] else abs(z[, k]))
     largest <- sort(do.call(pmax, as.data.frame(z)))
     joint <- 1 - findInterval(qt(tail, df, lower.tail = FALSE), largest, left.open = TRUE) / draws
-    p <- ifelse(tail < 0.5, pmin(p, joint), p)
+    p <- pmin(p, joint)
     limit <- pmax(limit, pt(quantile(largest, 1 - alpha, names = FALSE), df, lower.tail = FALSE))
   }
   reach <- qt(limit, own_df, lower.tail = FALSE)

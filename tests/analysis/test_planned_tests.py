@@ -396,6 +396,12 @@ def test_a_one_sided_test_counts_once_in_the_bound_of_its_family() -> None:
     for contrast in pair:
         assert contrast.p_adjusted <= 2 * stats.norm.sf(contrast.statistic)
         assert contrast.reach <= stats.norm.isf(0.025) + 1e-9
+    # the larger of two independent normal values exceeds -1 unless both are below it, also where neither test looks there
+    for statistic in (1.0, -1.0, -2.5):
+        first = one_sided_test(statistic)
+        pair = by_largest_t([first, replace(first, first="c")], [0.05, 0.05])
+        exact = 1 - stats.norm.cdf(statistic) ** 2
+        assert [contrast.p_adjusted for contrast in pair] == pytest.approx([exact, exact], abs=2e-4)
 
 
 @pytest.mark.parametrize(("estimate", "df", "tests"), [(3.0, None, 1), (-8.0, 21.4, 4), (0.0, 5.0, 2)])
