@@ -83,3 +83,17 @@ def test_exclusions_have_a_heading_where_there_are_any(flagged: int) -> None:
 def test_the_difference_told_of_missing_answers_is_the_planned_interaction(chapter: Chapter) -> None:
     rows = rows_in(tables_in(chapter)["missing_model_item_type_font_differences"])
     assert [row[0] for row in rows] == ["(transposed − word) × (cursive − plain)"]
+
+
+@pytest.mark.parametrize("contrasts", [["initial - intact"], []])
+def test_what_a_plan_tests_of_missing_answers_is_not_tested_again(
+    contrasts: list[str], tmp_path: Path
+) -> None:
+    planned = {"gaps": {"measure": "missing", "compare": "position", "between": ["human"]}}
+    planned["gaps"] |= {"contrasts": contrasts}
+    tables = load(write_handover(tmp_path, study_rows(human=10, items=12, timeouts=0.4), planned=planned))
+    analyses = carry_out_all(plans(tables), tables)
+    written = tables_in(chapter_of(missing.write, material_of(tables, analyses)))
+    name = "missing_model_position_differences"
+    again = [row[0] for row in rows_in(written[name])] if name in written else []
+    assert again == (["internal − intact", "final − intact"] if contrasts else [])

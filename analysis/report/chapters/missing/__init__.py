@@ -19,7 +19,7 @@ from analysis.factorial import TRIALS_FOR_A_SLOPE
 from analysis.frames import OF_RECORDING
 from analysis.measures.accuracy import accuracy, asked, missingness, with_chance
 from analysis.names import stem_of
-from analysis.plan import MEASURES, Plan
+from analysis.plan import MEASURES, LevelDifference, Plan
 from analysis.plan_runner import analyse_missingness
 from analysis.readers import PARTICIPANT_KINDS, group_order, in_order, marked, named
 from analysis.report.apa_tables import Origin
@@ -219,7 +219,11 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
             **values,
         )
     )
-    planned = [(part.part, part.plan, part.counts) for part in parts if part.plan is not None]
+    planned = [
+        (part.part, plan, part.counts)
+        for part in parts
+        if (plan := _untested(part.plan, material.analyses, is_alone=is_alone)) is not None
+    ]
     draft.add(_models(planned, material))
     return draft_of_part(draft, part) if is_alone else draft
 
@@ -266,6 +270,38 @@ def _plan_of(material: Material, part: TrialPart) -> Plan | None:
         plan, name=f"accuracy by {part.factor}{part.told}", planned=False, groups=groups, contrasts=contrasts, key="",
         family="", equivalence=None, formula=None, fallback=None, exclude={}, remarks=(), trials=part.trials, within=part.within,
     )  # fmt: skip
+
+
+def _untested(plan: Plan | None, analyses: Sequence[Analysis], *, is_alone: bool) -> Plan | None:
+    """Return what of a comparison no analysis of missing answers has tested; None if nothing is left.
+
+    An analysis of all trials is one of the same trials if a study has no other parts.
+    """
+    if plan is None:
+        return None
+    same = {(plan.trials, plan.within), *([(None, ())] if is_alone else [])}
+    tested = {
+        (group, contrast.first, contrast.second, contrast.at)
+        for other in (analysis.plan for analysis in analyses)
+        if other.measure.name == "missing"
+        and other.factor == plan.factor
+        and (other.trials, other.within) in same
+        for group in other.groups
+        for contrast in other.contrasts
+    }
+
+    def of(group: str) -> list[LevelDifference]:
+        return [
+            contrast
+            for contrast in plan.contrasts
+            if (group, contrast.first, contrast.second, contrast.at) not in tested
+        ]
+
+    groups = tuple(group for group in plan.groups if of(group))
+    contrasts = tuple(
+        contrast for contrast in plan.contrasts if all(contrast in of(group) for group in groups)
+    )
+    return replace(plan, groups=groups, contrasts=contrasts) if groups and contrasts else None
 
 
 def _models(planned: Sequence[tuple[TrialPart, Plan, pd.DataFrame]], material: Material) -> Draft:
