@@ -78,7 +78,9 @@ class Profile:
     participants: int  # how many the estimates rest on; ``participants`` is 0 where the reader is one model
     items: int
     resampled: str  # what was drawn
-    tested: Mapping[str, BootstrapInterval] = field(default_factory=dict)  # of levels that the Results report
+    tested: Mapping[str, BootstrapInterval] = field(
+        default_factory=dict
+    )  # of levels that planned or exploratory analyses estimate
 
     def with_estimated(self, analyses: Iterable[Analysis], measure: str, group: str) -> Profile:
         """Return the profile with what analyses estimate of its levels against the intact one, as shares and log ratios."""
@@ -118,11 +120,11 @@ class ShownIntervals:
 
     over_people: bool  # bootstrapped over participants and items
     over_items: bool  # bootstrapped over the items of a model
-    from_results: bool  # those that the Results report
+    from_analyses: bool  # those of planned and exploratory analyses
 
     @classmethod
     def of(cls, costs: Iterable[tuple[str, bool, float]]) -> ShownIntervals:
-        """Take of each cost its reader's kind, whether the Results report it, and the lower end of its interval (nan: none)."""
+        """Take of each cost its reader's kind, whether an analysis estimates it, and the lower end of its interval (nan: none)."""
         shown = [
             (kind in PARTICIPANT_KINDS, is_tested) for kind, is_tested, low in costs if not np.isnan(low)
         ]
@@ -147,11 +149,11 @@ class ShownIntervals:
         """Name the intervals; empty where no cost has one."""
         over = ", or over ".join(self._units)
         bootstraps = f"95% percentile bootstrap intervals over {over}" if over else ""
-        if self.from_results:
+        if self.from_analyses:
             return (
-                f"{bootstraps}; differences that the Results report have the intervals given there"
+                f"{bootstraps}; differences that planned or exploratory analyses estimate have the intervals of these analyses"
                 if bootstraps
-                else "the intervals that the Results report"
+                else "the intervals of the planned and exploratory analyses"
             )
         return bootstraps
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
 from itertools import product
@@ -37,12 +37,14 @@ class LetterRows:
     why_none: str = ""  # why there is nothing intact to measure a cost from, in words; empty where there is
 
 
-def letter_rows(tables: Tables, measure: str) -> LetterRows:
-    """Return the observations of a measure."""
+def letter_rows(tables: Tables, measure: str, kinds: Collection[str] | None = None) -> LetterRows:
+    """Return the observations of a measure, of all readers or of readers of some kinds."""
     if measure in OF_WORDS:
         rows, remarks = _changed_words(tables, measure)
     else:
         rows, remarks = bearable(changed_trials(tables, measure), MOST_ROWS)
+    if kinds is not None:
+        rows = rows[rows["reader_kind"].isin(kinds)].reset_index(drop=True)
     intact = rows["zone"] == INTACT
     # intact rows of items that are also met changed with the same right answer
     key = rows["item"].astype(str) + "\n" + rows["answer"].astype(str)

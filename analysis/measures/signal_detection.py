@@ -465,13 +465,14 @@ def _in_model(
         answers = (classes.signal, classes.other)
         usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in answers)]
         unusable = [level for level in levels if level not in usable]
-        if len(unusable) == len(levels):
-            unusable = ["every condition"]
-        if unusable:
-            remarks.append(
-                f"In {apa.listing(unusable)}, one class always or never received the answer {classes.signal} from {spoken(group)} (or "
-                "was not shown), so z is undefined without a correction."
-            )
+        why: dict[str, list[str]] = {}
+        for level in unusable:
+            why.setdefault(
+                _why_unusable(rows[rows[GROUP] == group], factor, level, classes, shares), []
+            ).append(level)
+        for reason, of_reason in why.items():
+            where = "every condition" if len(of_reason) == len(levels) else apa.listing(of_reason)
+            remarks.append(f"In {where}, {reason.format(spoken(group))}.")
         if kinds[group] == "model" and _repeats_itself(valid[valid[GROUP] == group], factor):
             remarks.append(
                 f"The model of responses by {factor} does not include {spoken(group)}, which gave the same answer whenever an item "
@@ -484,6 +485,21 @@ def _in_model(
         else:
             remarks.append(f"The model of responses by {factor} does not include {spoken(group)}.")
     return groups, model_levels, remarks
+
+
+def _why_unusable(
+    rows: pd.DataFrame, factor: str, level: str, classes: Classes, shares: pd.Series[float]
+) -> str:
+    """Say why a reader has no d′ in a condition without a correction; braces stand for the reader."""
+    asked = rows[rows[factor] == level]
+    (group,) = asked[GROUP].unique() if len(asked) else ("",)
+    answers = [answer for answer in (classes.signal, classes.other) if (asked["answer"] == answer).any()]
+    answered = [answer for answer in answers if (group, level, answer) in shares]
+    if len(answers) < 2:
+        return "{} did not meet both classes" if answers else "{} met no trial"
+    if len(answered) < 2:
+        return "{} gave no valid answer" + (" to one class" if answered else "")
+    return f"one class always or never received the answer {classes.signal} from {{}}, so z is undefined without a correction"
 
 
 def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:

@@ -106,6 +106,24 @@ def test_the_probit_model_has_no_model_that_repeats_itself(classes: Tables) -> N
     assert any("net" in remark for remark in model.remarks)
 
 
+def test_a_reader_without_valid_answers_has_no_numbers_and_another_reason_than_one_with_one_answer(
+    classes: Tables,
+) -> None:
+    trials = classes.trials.copy()
+    is_net = trials["reader_group"] == "net"
+    trials["response_status"] = trials["response_status"].mask(is_net, "unparsed")
+    trials[["response", "correct"]] = trials[["response", "correct"]].mask(is_net)
+    (found,) = two_class_trials(trials, classes.items)
+    model = probit_model(found, "position", LEVELS)
+    assert isinstance(model, ProbitModel) and model.groups == ("human",)
+    said = {group: [one for one in model.remarks if group in one] for group in ("net", "stuck")}
+    assert said["net"] and said["net"] != [one.replace("stuck", "net") for one in said["stuck"]]
+    detected = chapter_of(sensitivity.write, replace(classes, trials=trials))
+    assert not re.search("[=–] –|= –", words_in(detected)) and "DeCarlo" in str(detected.methods)
+    alone = replace(classes, trials=trials[is_net])
+    assert "DeCarlo" not in str(chapter_of(sensitivity.write, alone).methods), "no model was fitted"
+
+
 def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_its_tables(
     classes: Tables,
 ) -> None:

@@ -48,7 +48,8 @@ def write(material: Material) -> Chapter | None:
             classes = replace(classes, noun="class ")
         draft.blocks += LAYOUT.blocks("opening", classes=classes, where=where, decoded=decoded)
         draft.add(_of_classes(classes, stem, material))
-    return LAYOUT.chapter("signal-detection", draft, kinds, kinds)
+    methods = (LAYOUT.sentences("methods", has_models=bool(draft.fits)),)
+    return LAYOUT.chapter("signal-detection", draft, kinds, kinds, methods)
 
 
 def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Draft:
@@ -107,7 +108,11 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
         for group, group_cells in cells.groupby(detection.GROUP, sort=False)
     }
     spoken_groups = [
-        group for group in grouped if len(levels) <= SPOKEN_LEVELS and kinds[group] != "baseline"
+        group
+        for group, group_cells in grouped.items()
+        if len(levels) <= SPOKEN_LEVELS
+        and kinds[group] != "baseline"
+        and any(np.isfinite(cell["d_prime"]) for cell in group_cells)
     ]
     return LAYOUT.blocks(
         "described",
@@ -139,7 +144,7 @@ def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, tuple
     """Return a reader's least and greatest d′ and criterion, each with the conditions that have it."""
     ends = {}
     for name in detection.MEASURED:
-        measured = [cell for cell in cells if np.isfinite(cell[name])] or cells
+        measured = [cell for cell in cells if np.isfinite(cell[name])]
         levels = [str(cell["level"]) for cell in measured]
         sizes = [float(cell[name]) for cell in measured]
         values = [apa.number(size) for size in sizes]

@@ -266,7 +266,12 @@ def _maps(measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> Itera
             for group, kind in groups.items()
         ]
         axis = measure.axis.replace("\n", " ")
-        caption = LAYOUT.caption("map", axis=axis, is_simulated="simulated" in groups.values())
+        caption = LAYOUT.caption(
+            "map",
+            axis=axis,
+            has_intact=measure.given.has_intact,
+            is_simulated="simulated" in groups.values(),
+        )
         yield letter_map(f"letter_map_{measure.measure.name}", drawn, kinds, *caption)
 
 

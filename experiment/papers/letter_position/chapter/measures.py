@@ -124,16 +124,12 @@ def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Le
 
 def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
     """Return a measure's observations of the readers whose it is, baselines aside; None where no changed letters were measured."""
+    kinds = [kind for kind in READERS if measure.people in (None, kind in PARTICIPANT_KINDS)]
     try:
-        readings = letter_rows(tables, measure.name)
+        readings = letter_rows(tables, measure.name, kinds)
     except (UserError, KeyError):
         return None
-    rows = readings.rows[readings.rows["reader_kind"].isin(READERS)]
-    if measure.people is not None:
-        rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS) == measure.people]
-    if rows.empty or not (rows["zone"] != "intact").any():
-        return None
-    return replace(readings, rows=rows.reset_index(drop=True))
+    return readings if (readings.rows["zone"] != "intact").any() else None
 
 
 def _estimated(
@@ -152,7 +148,7 @@ def _ends(measure: LetterCostMeasure, contrast: Contrast | Coefficient) -> tuple
 
 
 def _with_tested(measure: LetterCostMeasure, analyses: Sequence[Analysis]) -> LetterCostMeasure:
-    """Give costs by place that the Results report their estimates and intervals there."""
+    """Give costs by place that analyses of all trials estimate their estimates and intervals there."""
     costs = []
     for of_group in measure.by["zone"] if measure.given.has_intact else ():
         tested = {

@@ -351,7 +351,18 @@ def edit_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
         rows += [
             {"head": head, "operation": row_label, "cells": cells} for row_label, cells in by_row.items()
         ]
-    return LAYOUT.table("edits", rows, name, groups=groups, kinds=kinds, **_of_measures(parts))
+    facts = _of_measures(parts) | {
+        "has_gaps": any(
+            row["cells"].get(group, apa.MISSING) == apa.MISSING
+            for row in rows
+            for group in groups
+            if row["operation"] != "% of BASE"
+        ),
+        "has_zeros": any(
+            values.mean(group, paper.BASE) == 0 for _, values in parts for group in values.of_items
+        ),
+    }
+    return LAYOUT.table("edits", rows, name, groups=groups, kinds=kinds, **facts)
 
 
 def _with_spread(values: paper.Values, group: str, level: str) -> str:
