@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
@@ -408,23 +408,37 @@ def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
             yield SENTENCES.sentences("caution", many=n_people, one=singular, several=plural)
 
 
+class _End(NamedTuple):
+    """What all answers of a reader had in common."""
+
+    of_words: bool  # a share of recovered words, not accuracy
+    right: bool
+    any_valid: bool
+
+
 def _at_an_end(analyses: Sequence[Analysis], used: pd.DataFrame, kinds: dict[str, str]) -> Iterator[Markup]:
-    """Name the readers whose answers were all correct, or all incorrect, with the analyses if others were not."""
-    analyses_at_end: dict[tuple[str, bool], list[str]] = {}
-    for analysis in analyses:
-        if analysis.plan.measure.name == "correct" and analysis.has_results:
-            for group, rows in analysis.rows.groupby(analysis.rows["reader_group"].astype(str)):
-                is_alike = rows["correct"].nunique() == 1 and is_valid(rows).any()
-                if is_alike and kinds.get(str(group)) != "baseline":
-                    right = bool(rows["correct"].iloc[0])
-                    analyses_at_end.setdefault((str(group), right), []).append(analysis.plan.name)
+    """Name the readers whose answers were all right, all wrong, or none valid, with the analyses if others were not."""
+    analyses_at_end: dict[tuple[str, _End], list[str]] = {}
     distinct = scored(used, MEASURES["correct"]).groupby("reader_group", observed=True)["value"].nunique()
-    readers: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
-    for (group, right), names in analyses_at_end.items():
-        parts = tuple(names) if distinct.get(group, 1) > 1 else ()
-        readers.setdefault((right, parts), []).append(named(group, kinds))
-    for (right, parts), names in readers.items():
-        yield SENTENCES.sentences("at_an_end", names=names, right=right, parts=parts)
+    varied = {("correct", str(group)) for group, many in distinct.items() if many > 1}
+    for analysis in analyses:
+        column = analysis.plan.measure.value
+        if column not in ("correct", "share") or not analysis.has_results:
+            continue
+        for group, rows in analysis.rows.groupby(analysis.rows["reader_group"].astype(str)):
+            valid = is_valid(rows)
+            values = set(rows[column].astype(float).where(valid, 0.0).fillna(0.0))
+            if values not in ({0.0}, {1.0}):
+                varied.add((column, str(group)))
+            elif kinds.get(str(group)) != "baseline":
+                end = _End(column == "share", 1.0 in values, bool(valid.any()))
+                analyses_at_end.setdefault((str(group), end), []).append(analysis.plan.name)
+    readers: dict[tuple[_End, tuple[str, ...]], list[str]] = {}
+    for (group, end), names in analyses_at_end.items():
+        parts = tuple(names) if ("share" if end.of_words else "correct", group) in varied else ()
+        readers.setdefault((end, parts), []).append(named(group, kinds))
+    for (end, parts), names in readers.items():
+        yield SENTENCES.sentences("at_an_end", names=names, parts=parts, **end._asdict())
 
 
 @dataclass

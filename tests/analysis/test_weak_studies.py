@@ -24,6 +24,7 @@ from analysis.report.numbering import ReportContent
 from analysis.report.write import render
 from analysis.results import Analysis
 from tests.analysis.letter_study import PLANNED, study_rows, trial, write_handover
+from tests.analysis.measured_study import RECOVERED_WORDS, typed_study
 
 pytestmark = [
     pytest.mark.filterwarnings("error::RuntimeWarning"),
@@ -89,6 +90,28 @@ def test_a_floor_of_a_measure_that_no_plan_compares_is_no_caution(tmp_path: Path
         for name, plan in (("of times", planned), ("none", {}))
     ]
     assert not cautions[0] and cautions[1]
+
+
+@pytest.mark.parametrize("status", ["valid", "unparsed"])
+def test_a_model_at_the_floor_is_a_caution_whether_or_not_its_answers_were_valid(
+    tmp_path: Path, status: str
+) -> None:
+    rows = study_rows(human=8, models=("restorer",), items=12)
+    is_model = rows["reader_kind"] == "model"
+    rows.loc[is_model, "correct"] = False
+    rows.loc[is_model, "response_status"] = status
+    content, _ = told(tmp_path, rows, planned={"comprehension": PLANNED["comprehension"]})
+    (caution,) = content.cautions
+    assert "restorer" in caution and ("valid" in caution) is (status != "valid")
+
+
+def test_words_that_nobody_recovers_are_a_floor_and_a_caution(tmp_path: Path) -> None:
+    folder = typed_study(tmp_path, planned=RECOVERED_WORDS)
+    assert not gather(load(folder)).cautions
+    trials = pd.read_parquet(folder / "trials.parquet")
+    trials.assign(response="nothing", correct=False, score=0.0).to_parquet(folder / "trials.parquet")
+    (caution,) = gather(load(folder)).cautions
+    assert "people" in caution and "word" in caution
 
 
 def test_people_who_are_all_right_are_estimated_without_a_model(tmp_path: Path) -> None:
