@@ -253,6 +253,8 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         return f"{place} is {value}; it should be {about}{hint}"
     if error.validator == "format" and rule == "key":
         return f"{place} is {value}; {key_fault(instance)}"
+    if error.validator == "type" and path[:2] == ("design", "factors") and len(path) == 3:
+        return f"{place} is {value}; it should have a line for each level, or be a list of versions: [one, other]"
     if error.validator == "type" and instance is None:
         return f"{place} is empty; it should be {_type_in_words(rule)}, or be taken out"
     if error.validator == "type" and rule == "string" and "or more" in str(schema.get("pattern")):

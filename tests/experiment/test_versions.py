@@ -178,6 +178,7 @@ FAULTS: Mapping[str, tuple[str, str, list[str]]] = {
     "other stars": (WIDE.replace("the clouds", "the *clouds*"), PLAUSIBLE, ["line 2", "'1'", "'implausible'"]),
     "whose": (BRACES, f"{PLAUSIBLE}, number: [one, two]", ["{roses|clouds}", "plausibility: roses|clouds"]),
     "one level": (WIDE, "plausibility: [plausible]", ["plausibility"]),
+    "no list": (WIDE, "plausibility: plausible", ["plausibility", "[one, other]"]),
     "a level twice": (WIDE, "plausibility: [plausible, plausible]", ["plausibility", "'plausible'"]),
 }  # fmt: skip
 
