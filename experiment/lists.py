@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -9,12 +10,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeVar
 
+from experiment.orders import OrderedTrial, OrderRules, Undecided, find_order, why_impossible
 from experiment.study import Study
 from experiment.trials import choice_settings
-from stimuli.errors import UserError
+from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.seeds import generator
 
+ORDER_NAMES = ("condition", "answer", "item", "set")
+"""Names that constraints of an order can compare, beside factors and columns of the materials."""
+ORDER_COLUMNS = "columns"
+"""Key of an item with its cells in columns that constraints of an order compare."""
+TESTED = "tested"
+"""Condition of the test trials of a study without conditions, among constraints of an order."""
 PRACTICE = "practice-"
 """Prefix of the names of practice sets, before the number of their screen."""
 
@@ -229,8 +237,8 @@ def ordered(
     """Return a block's items in a session's order: mixed, by set or by condition in a balanced order, or as listed.
 
     Without a session key (models of a list) the order belongs to the list. ``settings``: the block's: ``order`` (mixed, by_set,
-    as_listed) and ``conditions`` (mixed, blocked); ``place_among_lists``: the list's relative position among all, from 0 to 1;
-    lists begin at different rows, so that few sessions in each still use them evenly.
+    as_listed, or constraints) and ``conditions`` (mixed, blocked); ``place_among_lists``: the list's relative position among
+    all, from 0 to 1; lists begin at different rows, so that few sessions in each still use them evenly.
     """
     order = settings.get("order", "mixed")
     if order == "as_listed":
@@ -243,10 +251,112 @@ def ordered(
     elif settings.get("conditions") == "blocked":
         name_of = _condition_of
     else:
-        return mixed
+        return mixed if order == "mixed" else _constrained(study, mixed, order, place)
     names = _names(chosen, name_of)
     row = place.order_row + int(place_among_lists * balanced_rows(len(names)))
-    return _together(mixed, balanced_order(names, row), name_of)
+    together = _together(mixed, balanced_order(names, row), name_of)
+    if order in ("mixed", "by_set"):
+        return together
+    runs = (list(run) for _, run in groupby(together, key=name_of))
+    return [item for run in runs for item in _constrained(study, run, order, place)]
+
+
+def _constrained(
+    study: Study, items: Sequence[Item], given: Mapping[str, Any], place: SessionPlace
+) -> list[Item]:
+    """Return items in an order under constraints: the session's own, or that of the list if the search for it ends at its limit."""
+    rules = OrderRules.of(given)
+    trials = [as_ordered_trial(item, rules) for item in items]
+    for session_key in dict.fromkeys((place.session_key, None)):
+        with contextlib.suppress(Undecided):
+            found = find_order(
+                trials, rules, generator(study.seed, "constrained order", place.list_id, session_key)
+            )
+            if found is None:
+                break
+            return [items[index] for index in found]
+    raise UserError(
+        f"no order of the trials of list {place.list_id} keeps the constraints of the block's `order`",
+        mend=f"Run `wrods check {study.folder}`, which says which constraints cannot be kept.",
+    )
+
+
+def as_ordered_trial(item: Item, rules: OrderRules) -> OrderedTrial:
+    """Return what rules of an order see of an item."""
+    condition = _condition_of(item) or None
+    known = {"condition": condition, "answer": item.answer, "item": item.item_id, "set": item.set_name}
+    columns = {**item.key.get(ORDER_COLUMNS, {}), **item.condition, **known}
+    return OrderedTrial(
+        {name: columns.get(name) for name in rules.names},
+        None if item.role == "filler" else condition or TESTED,
+    )
+
+
+def possible_orders(study: Study, items: Sequence[Item]) -> list[str]:
+    """Return a message for each block whose order has constraints; raise an error if a list cannot keep them.
+
+    Every list is tested, and with blocked conditions each run of a condition.
+    """
+    remarks = []
+    faults: list[UserError] = []
+    for number, place in enumerate(blocks_of(study)):
+        settings = study.get("procedure", place, "block")
+        given = settings.get("order", "mixed")
+        if not isinstance(given, Mapping):
+            continue
+        where, rules = ("procedure", place, "block", "order"), OrderRules.of(given)
+        _require_order_names(study, items, rules, where)
+        tested: dict[tuple[Any, ...], int] = {}
+        for list_id in list_ids(study, items):
+            shown = block_items(study, items_of_list(study, items, list_id), number, list_id)
+            trials = [as_ordered_trial(item, rules) for item in shown]
+            if settings.get("conditions") == "blocked":
+                runs = [
+                    [trial for trial in trials if trial.condition == condition]
+                    for condition in dict.fromkeys(trial.condition for trial in trials)
+                ]
+            else:
+                runs = [trials]
+            for run in runs:
+                key = tuple(
+                    sorted(
+                        Counter((*trial.values.items(), trial.condition) for trial in run).items(), key=repr
+                    )
+                )
+                if (
+                    tested.setdefault(key, list_id) == list_id
+                    and (why := why_impossible(run, rules)) is not None
+                ):
+                    name, reason = why
+                    faults.append(
+                        UserError(
+                            f"{study.place(*where, *name.split('.'))}: list {list_id}: {reason.message}",
+                            mend=reason.mend,
+                        )
+                    )
+            if faults:
+                break
+        remarks.append(
+            f"note: {study.place(*where)}: all {len(list_ids(study, items))} lists have an order that keeps it"
+        )
+    if faults:
+        raise together(faults)
+    return remarks
+
+
+def _require_order_names(
+    study: Study, items: Sequence[Item], rules: OrderRules, where: tuple[str | int, ...]
+) -> None:
+    """Raise an error for a name that constraints compare and no item has."""
+    known = [*study.factors_of_items, *ORDER_NAMES]
+    columns = {name for item in items for name in item.key.get(ORDER_COLUMNS, {})}
+    for rule, names in (
+        ("at_most_in_a_row", rules.at_most_in_a_row),
+        ("at_least_apart", rules.at_least_apart),
+    ):
+        for name in names:
+            if name not in known and name not in columns:
+                raise unknown_name(f"{study.place(*where, rule, name)}: {rule}", name, known)
 
 
 def _together(items: Sequence[Item], names: Sequence[str], name_of: Callable[[Item], str]) -> list[Item]:

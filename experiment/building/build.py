@@ -39,7 +39,7 @@ from experiment.building.versions import version_of_row
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
-from experiment.lists import blocks_of, blocks_showing, conditions, items_of_list
+from experiment.lists import blocks_of, blocks_showing, conditions, items_of_list, possible_orders
 from experiment.procedure.steps import LINE_LENGTH, break_lines, cells, shown_text
 from experiment.study import Study
 from experiment.study.format import key_remark
@@ -679,6 +679,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     if study.get("design", "lists", default="latin_square") == "latin_square":
         conditions(items)
     _require_answerable(study, items)
+    orders = possible_orders(study, items)
     language = tested.language or study.language
     return Made(
         items,
@@ -686,6 +687,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
         [
             *tested.remarks,
             *practice.remarks,
+            *orders,
             *_keys_elsewhere(study),
             *line_remarks(study, items),
             *_uneven_answers(study, items),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.building.versions import combinations
-from experiment.lists import blocks_of, blocks_showing
+from experiment.lists import ORDER_NAMES, blocks_of, blocks_showing
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
 from experiment.study import Study
@@ -119,7 +119,21 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
                 columns += does.get("where", ())
                 columns += [str(does["column"])] if "column" in does else []
     columns += materials.get("match", {}).get("on", ())
+    columns += order_columns(study)
     return list(dict.fromkeys(columns))
+
+
+def order_columns(study: Study) -> dict[str, str]:
+    """Return the columns that constraints of a block's order compare, each with its place in the study."""
+    factors = {*study.factors, *ORDER_NAMES}
+    columns: dict[str, str] = {}
+    for place in blocks_of(study):
+        order = study.get("procedure", place, "block", "order", default="mixed")
+        for rule in ("at_most_in_a_row", "at_least_apart") if isinstance(order, Mapping) else ():
+            for name in order.get(rule, {}):
+                if name not in factors:
+                    columns.setdefault(name, study.place("procedure", place, "block", "order", rule, name))
+    return columns
 
 
 def require_readable(study: Study, items: Iterable[Item]) -> None:

@@ -20,6 +20,7 @@ from experiment.building.material_context import (
     in_design,
     item_design,
     known_columns,
+    order_columns,
     path_of,
     require_readable,
     shown_fields,
@@ -27,7 +28,7 @@ from experiment.building.material_context import (
     targets_of,
 )
 from experiment.building.versions import ItemVersions, combinations, item_versions
-from experiment.lists import blocks_of
+from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
 from experiment.procedure import accepted
 from experiment.study import Study
 from experiment.trials import CHOSEN, TYPED
@@ -422,7 +423,24 @@ def items_from_sentences(study: Study) -> Made:
         design = replace(item_design(study), factor=None, levels={"": "none"}, role="filler", on_bad="stop")
         design = replace(design, source=materials["sentences"])
         items += sentences(study, fillers, design, lines=lines_of(table, "item")).items
+    items = _with_order_columns(study, items, {str(row["item"]): row for row in table.rows})
     return Made(items, [file], [*remarks, *notes], skipped)
+
+
+def _with_order_columns(study: Study, items: list[Item], rows: Mapping[str, Mapping[str, Any]]) -> list[Item]:
+    """Return items with their cells in the columns that constraints of an order compare; an empty cell is free of them."""
+    columns = order_columns(study)
+    present = list(next(iter(rows.values()), {}))
+    for column, place in columns.items():
+        if column not in present:
+            raise unknown_name(f"{place}: name", column, {*study.factors, *ORDER_NAMES, *present})
+    if not columns:
+        return items
+    cells = {
+        item_id: {column: str(row.get(column) or "").strip() or None for column in columns}
+        for item_id, row in rows.items()
+    }
+    return [replace(item, key={**item.key, ORDER_COLUMNS: cells[item.item_id]}) for item in items]
 
 
 def sentence_rows(
@@ -515,6 +533,7 @@ def items_from_words(study: Study) -> Made:
     )
     make = functools.partial(_words, study)
     items, notes = _items(study, rows, make, "words", skipped, key=lambda row: nfc(str(row["word"]).strip()))
+    items = _with_order_columns(study, items, {nfc(str(row["word"]).strip()): row for row in rows})
     return Made(items, [file], [*remarks, *notes], skipped)
 
 

@@ -26,7 +26,7 @@ from experiment.checking.model_capabilities import (
 from experiment.checking.resource_estimates import size_of
 from experiment.checking.settings import model_settings, papers_prompt
 from experiment.languages import wording_language
-from experiment.lists import count_label_maps, is_shown_at, items_of_list, list_ids, session_levels
+from experiment.lists import blocks_of, count_label_maps, is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.api.prices import price_of
 from experiment.models.costs import Price, format_usd
 from experiment.models.engine import ModelSettings
@@ -42,6 +42,7 @@ from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.models.planning.prompting_settings import SessionTemplate
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.prompts.prompter import judge_prompt, paper_prompts
+from experiment.orders import OrderRules
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.published import judge_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
@@ -444,7 +445,7 @@ def session_told(
     return SessionSummary(
         _materials(items, _corpus_of(study)),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
-        _lists(study, numbers, verbs),
+        _lists(study, numbers, verbs) + _orders(study),
         _screens(study),
         f"A session {verbs['has']} {numbers['trials_per_session']:,} trials{practice}",
         f"roughly {length_in_words(numbers['minutes_by_levels'])}",
@@ -529,6 +530,14 @@ def _left_intact(items: Sequence[Item]) -> str:
             named = "; ".join(f"{word!r} in {item_id} ({reasons[item_id, word]})" for item_id, word in lost)
             left += f" Left intact in {where}, though meant to change: {named}."
     return left
+
+
+def _orders(study: Study) -> str:
+    """Describe the constraints of the blocks' orders; empty without any."""
+    orders = [study.get("procedure", place, "block", "order", default="mixed") for place in blocks_of(study)]
+    rules = [OrderRules.of(order).in_words() for order in orders if isinstance(order, Mapping)]
+    told = list(dict.fromkeys(listing(phrases) for phrases in rules))
+    return "".join(f" Random order with {phrases}." for phrases in told)
 
 
 def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
