@@ -21,6 +21,7 @@ from analysis.planned import plans
 from analysis.report.content import gather
 from analysis.report.method import method_parts
 from analysis.report.numbering import ReportContent
+from analysis.report.results import verdict
 from analysis.report.write import render
 from analysis.results import Analysis
 from tests.analysis.letter_study import PLANNED, study_rows, trial, write_handover
@@ -103,6 +104,20 @@ def test_a_model_at_the_floor_is_a_caution_whether_or_not_its_answers_were_valid
     content, _ = told(tmp_path, rows, planned={"comprehension": PLANNED["comprehension"]})
     (caution,) = content.cautions
     assert "restorer" in caution and ("valid" in caution) is (status != "valid")
+
+
+def test_an_estimate_of_zero_is_on_neither_side(tmp_path: Path) -> None:
+    content, _ = told(
+        tmp_path,
+        study_rows(human=8, items=12, timeouts=0.0).assign(correct=True),
+        planned={"comprehension": {**PLANNED["comprehension"], "between": ["human"]}},
+    )
+    analysis = content.planned[0].analysis
+    said = [
+        verdict([replace(analysis.contrasts[0], direction=direction)], analysis, content.kinds)
+        for direction in ("less", "greater")
+    ]
+    assert analysis.contrasts[0].estimate == 0 and said[0].replace("lower", "higher") == said[1]
 
 
 def test_words_that_nobody_recovers_are_a_floor_and_a_caution(tmp_path: Path) -> None:
