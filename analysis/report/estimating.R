@@ -236,13 +236,14 @@ check_bayes <- function(family, tests) {
 }
 
 # Adjusted p values and intervals by the largest of correlated |t|, from 200,000 draws. Each t counts as the t with the same tail at
-# the largest degrees of freedom of the family; no p exceeds Bonferroni's.
+# the largest degrees of freedom of the family; no p exceeds Bonferroni's. `untested` are the sides of tests that are not estimable.
 adjust_family <- function(family, tested, untested) {
   tests <- families[[family]]
   if (!wants_estimates) return(invisible())
   check_bayes(family, Filter(function(one) !is.null(one$test$factor), tests))
   if (length(tests) < tested) return(invisible())
   r <- length(tests)
+  all_tests <- r + length(untested)
   cov <- diag(r)
   across <- function(part, j, k) {
     a <- tests[[j]][[part]]
@@ -263,13 +264,13 @@ adjust_family <- function(family, tested, untested) {
   R <- cov2cor(cov)
   e <- eigen(R, symmetric = TRUE)
   R <- cov2cor(e$vectors %*% (pmax(e$values, 0) * t(e$vectors)))
-  R <- rbind(cbind(R, matrix(0, r, untested)), cbind(matrix(0, untested, r), diag(untested)))
+  R <- rbind(cbind(R, matrix(0, r, all_tests - r)), cbind(matrix(0, all_tests - r, r), diag(all_tests - r)))
   own_df <- sapply(tests, `[[`, "df")
   df <- max(own_df)
   t_value <- sapply(tests, `[[`, "t")
   side <- sapply(tests, function(one) one$test$side)
   alpha <- sapply(tests, function(one) one$test$alpha)
-  sides <- c(side, rep(0, untested))
+  sides <- c(side, untested)
   tails <- sum(ifelse(sides != 0, 1, 2))
   tail <- pt(ifelse(side != 0, side * t_value, abs(t_value)), own_df, lower.tail = FALSE)
   p <- pmin(1, tails * tail)
@@ -303,5 +304,5 @@ adjust_family <- function(family, tested, untested) {
   off <- c(
     "adjusted p" = max(abs(p - report("p_adjusted"))[own], 0),
     "ends of intervals, in half-widths" = max(ends[own], narrower[!own]))
-  told(paste("family", family), off, c(0.01, 0.02), sprintf("(%d test%s; simulated)", r + untested, if (r + untested == 1) "" else "s"))
+  told(paste("family", family), off, c(0.01, 0.02), sprintf("(%d test%s; simulated)", all_tests, if (all_tests == 1) "" else "s"))
 }

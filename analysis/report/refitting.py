@@ -196,17 +196,18 @@ def _family(analysis: Analysis) -> str:
 
 
 def _family_lines(analyses: Sequence[Analysis]) -> Iterator[str]:
-    """Write one call of ``adjust_family`` for each family, with how many of its tests R does not recompute."""
-    sizes, done = Counter[str](), Counter[str]()
+    """Write one call of ``adjust_family`` for each family, with the sides of the tests that R does not recompute."""
+    done, sides = Counter[str](), dict[str, list[str]]()
     for analysis in analyses:
-        recomputed = [
-            contrast for contrast in analysis.estimable if contrast.weights or _recomputed(contrast, analysis)
-        ]
-        sizes[_family(analysis)] += len(analysis.contrasts)
-        done[_family(analysis)] += len(recomputed)
-    for name, size in sizes.items():
+        untested = sides.setdefault(_family(analysis), [])
+        for contrast in analysis.contrasts:
+            if contrast.estimable and (contrast.weights or _recomputed(contrast, analysis)):
+                done[_family(analysis)] += 1
+            else:
+                untested.append(str(contrast.side))
+    for name, untested in sides.items():
         if name and done[name]:
-            yield f"adjust_family({_quoted(name)}, {done[name]}, {size - done[name]})"
+            yield f"adjust_family({_quoted(name)}, {done[name]}, c({', '.join(untested)}))"
 
 
 def _shared(file: str) -> str:

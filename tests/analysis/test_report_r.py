@@ -123,6 +123,18 @@ def test_every_planned_estimate_is_recomputed_in_base_r(
     assert all(said[name].startswith(": agrees") for name in ("estimates 1", "family measure: correct"))
 
 
+@pytest.mark.usefixtures("without_chapters")
+def test_a_one_sided_test_without_data_counts_in_r_as_it_does_here(tmp_path: Path) -> None:
+    rows = study_rows(human=12, items=12, seed=5).query("position != 'final'")
+    planned = {"comprehension": PLANNED["comprehension"] | {"between": ["human"], "direction": "greater"}}
+    gathered = gather(load(write_handover(tmp_path / "handover", rows, planned=planned)))
+    contrasts = gathered.planned[0].analysis.contrasts
+    assert sorted(one.estimable for one in contrasts) == [False, True]
+    report = write_files(gathered, tmp_path, datetime(2026, 11, 21, tzinfo=UTC)).parent
+    status, lines = run_models(report)
+    assert status == 0 and estimates_of(lines)["family measure: correct"].startswith(": agrees")
+
+
 def test_a_wrong_estimate_in_a_report_is_found(content: tuple[ReportContent, Path], tmp_path: Path) -> None:
     report = tmp_path / "wrong"
     shutil.copytree(content[1], report)
