@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy import update
 
 from experiment.cli.new import copy_template, templates
+from experiment.demo.tour import fill
 from experiment.people.app import LocalServer
 from experiment.rating import answers_of, rating_for
-from experiment.simulated import fill, read_truth
+from experiment.simulated import read_truth
 from experiment.store import open_store
 from experiment.store.tables import sessions
 from experiment.templates import parts_of
@@ -36,14 +37,7 @@ def test_answers_of_simulated_readers_are_rated_until_somebody_else_has_answered
     rating: Any = rating_for(study)
     with open_store(study.folder) as store:
         with LocalServer(study, store) as server:
-            fill(
-                study,
-                read_truth(study.folder / "simulated.json"),
-                server.links.api,
-                server.links.simulated,
-                readers=2,
-                pause=0,
-            )
+            fill(study, server.links, readers=2, pause=0, told=lambda _: None)
         with store.read() as connection:
             rehearsed = answers_of(connection, study.id, rating)
         assert len(rehearsed) == 8 and all(one.is_rehearsed for one in rehearsed)

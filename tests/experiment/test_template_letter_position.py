@@ -15,10 +15,10 @@ from analysis.report.document import SIMULATED
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
+from experiment.demo.tour import fill
 from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.people.app import LocalServer
-from experiment.simulated import fill, read_truth
 from experiment.store import open_store
 from experiment.study import Study
 from experiment.summaries.plain_english import tell
@@ -120,13 +120,7 @@ def test_planned_analyses_name_what_a_session_leaves_in_the_trials_table(tmp_pat
     study = load_study(folder)
     with open_store(folder) as store:
         with LocalServer(study, store) as server:
-            fill(
-                study,
-                read_truth(folder / "simulated.json"),
-                server.links.api,
-                server.links.simulated,
-                readers=1,
-            )
+            fill(study, server.links, readers=1, pause=0, told=lambda _: None)
         tables = load(hand_over(study, store, tmp_path / "tables"))
     tested = tables.trials[~(tables.trials["is_practice"] | tables.trials["is_filler"]).astype(bool)]
     tested = tested[~tested["is_attention_check"].astype(bool)]
