@@ -18,7 +18,7 @@ from stimuli.item import Item
 from stimuli.seeds import generator
 
 ORDER_NAMES = ("condition", "answer", "item", "set")
-"""Names that constraints of an order can compare, beside factors and columns of the materials."""
+"""Names that constraints of an order can compare, in addition to factors and columns of the materials."""
 ORDER_COLUMNS = "columns"
 """Key of an item with its cells in columns that constraints of an order compare."""
 TESTED = "tested"

@@ -14,7 +14,7 @@ from stimuli.errors import UserError
 
 Value = str | None
 Kind = tuple[Value, ...]
-"""What the rules see of a trial: its value of each name, and its condition if it is a test trial."""
+"""A trial as the rules see it: its value of each name, and its condition if it is a test trial."""
 
 RESTART_NODES, RESTARTS = 500, 40
 MOST_NODES = 200_000
@@ -101,7 +101,7 @@ def joined(parts: Sequence[OrderRules]) -> OrderRules:
 
 @dataclass(frozen=True)
 class OrderedTrial:
-    """What the rules see of a trial."""
+    """A trial as the rules see it."""
 
     values: Mapping[str, Value]  # by name; None is free of the rules
     condition: Value  # None of a filler
@@ -277,7 +277,7 @@ class _Search:
         return True
 
     def _run(self, name: str) -> tuple[Value, int]:
-        """Return the value at the end of the order, and how often it stands there in a row, up to the limit."""
+        """Return the last value of a name and the length of its run at the end of the order, up to the limit."""
         index, most = self.names[name], self.rules.at_most_in_a_row[name]
         if not self.order:
             return None, 0
@@ -338,7 +338,7 @@ class _Search:
         return self._is_balanced(tests)
 
     def _numbers(self, name: str) -> dict[Value, int]:
-        """Return how many trials of each value of a name are left."""
+        """Return the number of remaining trials with each value of a name."""
         numbers: dict[Value, int] = {}
         for kind, number in self.left.items():
             value = kind[self.names[name]]

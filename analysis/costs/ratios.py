@@ -116,7 +116,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class ShownIntervals:
-    """What the intervals of the costs in a table or figure are; as text, what follows “Costs have” in its note."""
+    """The kinds of intervals of the costs in a table or figure; as text, the words after “Costs have” in its note."""
 
     over_people: bool  # bootstrapped over participants and items
     over_items: bool  # bootstrapped over the items of a model
@@ -142,7 +142,7 @@ class ShownIntervals:
 
     @property
     def units(self) -> str:
-        """What was resampled."""
+        """The resampled units."""
         return ", or ".join(self._units)
 
     def __str__(self) -> str:

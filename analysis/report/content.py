@@ -409,7 +409,7 @@ def _cautions(used: pd.DataFrame) -> Iterator[Markup]:
 
 
 class _End(NamedTuple):
-    """What all answers of a reader had in common."""
+    """The outcome that all answers of a reader had in common."""
 
     of_words: bool  # a share of recovered words, not accuracy
     right: bool

@@ -40,7 +40,7 @@ class ItemVersions:
 
     first: CorpusTable  # the first version of each item
     by_item: Mapping[str, tuple[Version, ...]]
-    remarks: tuple[str, ...]  # where the versions of each factor stand
+    remarks: tuple[str, ...]  # where the versions of each factor are
 
     def at(self, levels: Levels, rows: Sequence[Mapping[str, Any]]) -> list[Version]:
         """Return the version with these levels of each row's item."""
@@ -70,7 +70,7 @@ def item_versions(
     ------
     UserError
         A factor has no versions, or has them in two places; or an item lacks a version, has one twice, or has two that are
-        the same. All faults of the items are reported together.
+        the same. All problems are reported together.
     """
     reader = _VersionReader(table, factors, place)
     faults: list[UserError] = []
@@ -178,7 +178,7 @@ class _VersionReader:
             if len(of_factor) > 1:
                 places = " and in ".join(self._place_of(factor, form) for form in of_factor)
                 raise UserError(
-                    f"{self.place}: the versions of {factor} stand in {places}",
+                    f"{self.place}: the versions of {factor} are in {places}",
                     mend="Write them in one of these places.",
                 )
             forms[factor] = of_factor[0]
@@ -311,7 +311,7 @@ def _levels_of_column(name: str, factors: Factors) -> dict[str, str]:
 
 
 def _alternatives(cell: object) -> Iterator[str]:
-    """Yield what stands in braces with a bar in a cell."""
+    """Yield the contents of each pair of braces with a bar in a cell."""
     for match in _BRACES.finditer(cell) if isinstance(cell, str) else ():
         if match.group(1) is not None:
             yield match.group(1)
@@ -329,7 +329,7 @@ def _unnamed(alternatives: str, factors: Sequence[str], place: str = "") -> User
     literal = f"write {{{{{alternatives}}}}} if the braces are text"
     if not factors:
         return UserError(
-            f"{place}{{{alternatives}}} is in a text, and the versions of every factor stand elsewhere",
+            f"{place}{{{alternatives}}} is in a text, and the versions of every factor are elsewhere",
             mend=f"Write the versions in one place, or {literal}.",
         )
     return UserError(

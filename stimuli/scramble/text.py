@@ -130,7 +130,7 @@ def _conditions(
 
 @dataclass(frozen=True)
 class SharedWords:
-    """How the words of one version of a text relate to those of the others."""
+    """The words of one version of a text in relation to those of the other versions."""
 
     places: tuple[
         int, ...

@@ -565,7 +565,7 @@ async def _find_prompt_logprobs(
     if differences and fmean(differences) > MOST_DIFFERENT:
         dialect.prompt_logprobs = False
         remarks.append(
-            "Its log-probabilities of the prompt differ from those of its own answers (the same tokens differ by "
+            "Its log-probabilities of the prompt differ from those of its answers (the same tokens differ by "
             f"{fmean(differences):.2f} nats): they are wrong, and not used."
         )
         return None
