@@ -13,7 +13,7 @@ TEXT_FILES = (".html", ".csv", ".svg", ".json", ".R", ".tex", ".bib")
 KEPT = ("report.html", "numbers.json", "models.R", "references.bib", "tables")
 """Of a report's folder; the page holds the figures. Rows of models, trials, the study's tables and other formats are left out."""
 PROSE = frozenset({"beside", "editor", "logical", "marginal", "memory", "parent", "refusal", "relative"})
-"""Words that people judged and that a report, its references or its R program uses too, in small letters; the data have them in capitals."""
+"""Words that people judged and that reports, references and R programs use in small letters; the data have them in capitals."""
 
 
 def number_items(folder: Path) -> dict[str, str]:
