@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from random import Random
 from typing import Any, TypeVar
 
 from experiment.orders import OrderedTrial, OrderRules, Undecided, find_order, why_impossible
@@ -264,16 +265,21 @@ def ordered(
 def _constrained(
     study: Study, items: Sequence[Item], given: Mapping[str, Any], place: SessionPlace
 ) -> list[Item]:
-    """Return items in an order under constraints: the session's own, or that of the list if the search for it ends at its limit."""
+    """Return items in an order under constraints: the session's own; if short searches do not find it, one of the list.
+
+    The last search is the one with which `possible_orders` tested the list, so it finds an order.
+    """
     rules = OrderRules.of(given)
     trials = [as_ordered_trial(item, rules) for item in items]
     for session_key in dict.fromkeys((place.session_key, None)):
+        draw = generator(study.seed, "constrained order", place.list_id, session_key)
         with contextlib.suppress(Undecided):
-            found = find_order(
-                trials, rules, generator(study.seed, "constrained order", place.list_id, session_key)
-            )
-            if found is None:
-                break
+            found = find_order(trials, rules, draw, is_exhaustive=False)
+            if found is not None:
+                return [items[index] for index in found]
+    with contextlib.suppress(Undecided):
+        found = find_order(trials, rules, Random(0))
+        if found is not None:
             return [items[index] for index in found]
     raise UserError(
         f"no order of the trials of list {place.list_id} keeps the constraints of the block's `order`",

@@ -111,8 +111,13 @@ class Undecided(Exception):
     """No order was found, and none was ruled out within the limit."""
 
 
-def find_order(trials: Sequence[OrderedTrial], rules: OrderRules, draw: Random) -> list[int] | None:
+def find_order(
+    trials: Sequence[OrderedTrial], rules: OrderRules, draw: Random, *, is_exhaustive: bool = True
+) -> list[int] | None:
     """Return the trials' places in an order that keeps the rules; None if there is none.
+
+    An exhaustive search follows the short ones unless it is declined. Which kinds of trials the order has, and whether there is
+    one, depends on the draws and the numbers of trials alone, not on the order of ``trials``.
 
     Raises
     ------
@@ -123,8 +128,8 @@ def find_order(trials: Sequence[OrderedTrial], rules: OrderRules, draw: Random) 
     for place, trial in enumerate(trials):
         kind = (*(trial.values[name] for name in rules.names), trial.condition)
         places.setdefault(kind, []).append(place)
-    counts = {kind: len(members) for kind, members in places.items()}
-    kinds = _kinds_in_order(counts, rules, draw)
+    counts = {kind: len(places[kind]) for kind in sorted(places, key=repr)}
+    kinds = _kinds_in_order(counts, rules, draw, is_exhaustive=is_exhaustive)
     if kinds is None:
         return None
     for members in places.values():
@@ -200,13 +205,17 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _kinds_in_order(counts: Mapping[Kind, int], rules: OrderRules, draw: Random) -> list[Kind] | None:
+def _kinds_in_order(
+    counts: Mapping[Kind, int], rules: OrderRules, draw: Random, *, is_exhaustive: bool
+) -> list[Kind] | None:
     for _ in range(RESTARTS):
         search = _Search(counts, rules, draw, RESTART_NODES)
         try:
             return search.run()
         except Undecided:
             continue
+    if not is_exhaustive:
+        raise Undecided
     return _Search(counts, rules, draw, MOST_NODES).run()
 
 

@@ -90,6 +90,11 @@ def test_tight_orders_are_found_and_differ_between_sessions(found_in, rules):
     orders = [find_order(found_in, rules, Random(seed)) for seed in range(10)]
     assert all(order is not None and keeps([found_in[index] for index in order], rules) for order in orders)
     assert len({tuple(order or ()) for order in orders}) > 1
+    reordered = Random(1).sample(found_in, len(found_in))
+    again = find_order(reordered, rules, Random(0))
+    assert [reordered[place].condition for place in again or ()] == [
+        found_in[place].condition for place in orders[0] or ()
+    ]
 
 
 @pytest.mark.parametrize(
@@ -187,3 +192,12 @@ def test_faulty_constraints_are_refused_before_anyone_takes_part(make, order, na
     with pytest.raises(UserError) as error:
         make_items(make(order))
     assert [name for name in named if name not in str(error.value).replace('"blocked"', "'blocked'")] == []
+
+
+def test_a_session_whose_short_searches_fail_has_the_order_with_which_its_list_was_tested(make, monkeypatch):
+    study = make("{at_most_in_a_row: {condition: 2}, fillers_between: 1}")
+    built = build_study(study)
+    monkeypatch.setattr("experiment.orders.RESTARTS", 0)
+    shown = trials_of(plan_session(study, built.items, list_id=1, session_key="one"))
+    tests = [place for place, trial in enumerate(shown) if not trial["is_filler"]]
+    assert len(tests) == 12 and all(later - earlier > 1 for earlier, later in itertools.pairwise(tests))
