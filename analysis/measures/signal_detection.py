@@ -499,7 +499,16 @@ def _why_unusable(
         return "{} did not meet both classes" if answers else "{} met no trial"
     if len(answered) < 2:
         return "{} gave no valid answer" + (" to one class" if answered else "")
-    return f"one class always or never received the answer {classes.signal} from {{}}, so z is undefined without a correction"
+    always, never = (
+        sum(float(shares[group, level, answer]) == end for answer in answers) for end in (1.0, 0.0)
+    )
+    which = {
+        (2, 0): "both classes always",
+        (0, 2): "both classes never",
+        (1, 1): "one class always and the other never",
+        (0, 1): "one class never",
+    }.get((always, never), "one class always")
+    return f"{which} received the answer {classes.signal} from {{}}, so z is undefined without a correction"
 
 
 def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:

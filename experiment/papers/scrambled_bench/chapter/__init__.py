@@ -114,9 +114,9 @@ def _legend(figure: Figure, look: Mapping[str, MarkStyle]) -> None:
     key_below(figure, handles, 2, handlelength=3.2, labelspacing=0.25)
 
 
-TYPES = PanelAxis("Types of scramble (Figure 2)", ("100%", "KF", "KFL"))
-RATES = PanelAxis("Share of scrambled words (Figure 3)", ("20%", "50%", "100%"), joined=True)
-LETTERS = PanelAxis("Letters that stay (Figure 6)", ("KR2", "KL&KR1", "KF&KR1", "KFL"))
+TYPES = PanelAxis("Types of scramble (as in their Figure 2)", ("100%", "KF", "KFL"))
+RATES = PanelAxis("Share of scrambled words (as in their Figure 3)", ("20%", "50%", "100%"), joined=True)
+LETTERS = PanelAxis("Letters that stay (as in their Figure 6)", ("KR2", "KL&KR1", "KF&KR1", "KFL"))
 FEWEST_SIZES = 2
 IN_PRINT = "In print (Cao et al., 2023)"
 
