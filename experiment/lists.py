@@ -313,7 +313,8 @@ def possible_orders(study: Study, items: Sequence[Item]) -> list[str]:
         where, rules = ("procedure", place, "block", "order"), OrderRules.of(given)
         _require_order_names(study, items, rules, where)
         tested: dict[tuple[Any, ...], int] = {}
-        for list_id in list_ids(study, items):
+        lists = list_ids(study, items)
+        for list_id in lists:
             shown = block_items(study, items_of_list(study, items, list_id), number, list_id)
             trials = [as_ordered_trial(item, rules) for item in shown]
             if settings.get("conditions") == "blocked":
@@ -342,9 +343,7 @@ def possible_orders(study: Study, items: Sequence[Item]) -> list[str]:
                     )
             if faults:
                 break
-        remarks.append(
-            f"note: {study.place(*where)}: all {len(list_ids(study, items))} lists have an order that keeps it"
-        )
+        remarks.append(f"note: {study.place(*where)}: all {len(lists)} lists have an order that keeps it")
     if faults:
         raise together(faults)
     return remarks

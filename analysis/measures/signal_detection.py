@@ -490,7 +490,7 @@ def _in_model(
 def _why_unusable(
     rows: pd.DataFrame, factor: str, level: str, classes: Classes, shares: pd.Series[float]
 ) -> str:
-    """Say why a reader has no d′ in a condition without a correction; braces stand for the reader."""
+    """Return why a reader has no d′ in a condition without a correction; braces stand for the reader."""
     asked = rows[rows[factor] == level]
     (group,) = asked[GROUP].unique() if len(asked) else ("",)
     answers = [answer for answer in (classes.signal, classes.other) if (asked["answer"] == answer).any()]

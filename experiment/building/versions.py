@@ -107,7 +107,7 @@ def combinations(factors: Factors) -> list[dict[str, str]]:
 
 
 def version_of_row(row: Row, factors: Factors, levels: Levels) -> Row:
-    """Return a row with its fields at some levels, of those that stand in its columns or in its text."""
+    """Return a row with its fields at some levels, for versions in its columns or its text."""
     return _at_levels(row, factors, levels, tuple(factors))
 
 
@@ -225,6 +225,8 @@ class _VersionReader:
 
     def of_filler(self, item: str, rows: Sequence[Version], number: int) -> Version:
         """Return a filler: the only version that it brings, or of several the one whose turn it is."""
+        for row in rows:
+            self._require_levels(item, {factor: level for factor, level in row.levels.items() if level})
         brought = [
             Version(levels, self._resolved(item, row.row, levels, is_filler=True), row.line)
             for row in rows
@@ -246,9 +248,7 @@ class _VersionReader:
         """Return the rows of an item by their levels; raise an error for a level that is unknown, missing or there twice."""
         by_levels: dict[tuple[str, ...], Version] = {}
         for row in rows:
-            for factor, level in row.levels.items():
-                if level not in self.factors[factor]:
-                    raise unknown_name(f"item {item!r}: level of {factor}", level, self.factors[factor])
+            self._require_levels(item, row.levels)
             levels = tuple(row.levels.values())
             if levels in by_levels:
                 at = f" at {' × '.join(levels)!r}" if levels else ""
@@ -265,6 +265,12 @@ class _VersionReader:
                 mend=f"Add a row with {missing[0]!r} for this item.",
             )
         return by_levels
+
+    def _require_levels(self, item: str, levels: Levels) -> None:
+        """Raise an error for a level that a factor does not have."""
+        for factor, level in levels.items():
+            if level not in self.factors[factor]:
+                raise unknown_name(f"item {item!r}: level of {factor}", level, self.factors[factor])
 
     def _resolved(self, item: str, row: Row, levels: Levels, *, is_filler: bool = False) -> Row:
         resolved = _at_levels(row, self.factors, levels, self.unnamed)

@@ -173,6 +173,11 @@ FAULTS: Mapping[str, tuple[str, str, list[str]]] = {
     ),
     "a row is twice": (LONG + LONG.splitlines()[-1] + "\n", PLAUSIBLE, ["'2'", "'plausible'", "line 6"]),
     "an unknown level": (LONG.replace("2,plausible", "2,plausable"), PLAUSIBLE, ["'plausable'", "'plausible'"]),
+    "an unknown level of a filler": (
+        LONG.replace("answer\n", "answer,role\n").replace("Yes\n", "Yes,\n") + "f1,plausable,A filler,It?,Yes,filler\n",
+        PLAUSIBLE,
+        ["line 6", "'f1'", "'plausable'", "'plausible'"],
+    ),
     "too many alternatives": (BRACES.replace("{roses|", "{roses|lilies|"), PLAUSIBLE, ["line 2", "3", "2"]),
     "the same": (BRACES.replace("{roses|clouds}", "roses"), PLAUSIBLE, ["line 2", "'1'"]),
     "other stars": (WIDE.replace("the clouds", "the *clouds*"), PLAUSIBLE, ["line 2", "'1'", "'implausible'"]),
