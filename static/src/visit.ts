@@ -13,7 +13,7 @@ import { confirmDeletion } from "./leaving/stop";
 import { fill, type Messages, refusalText } from "./messages";
 import { type Action, type Frame, showPage } from "./page";
 import type { TrialPayload } from "./procedure/payload";
-import type { Plan, TrialKey } from "./procedure/plan";
+import type { Answer, Plan, TrialKey } from "./procedure/plan";
 import { Progress } from "./procedure/progress";
 import type { Answered, Ending, Recorder } from "./procedure/session";
 import type { Api, Finished, Refusal, Reply, Taken } from "./sending/api";
@@ -48,6 +48,8 @@ interface Session {
   plan: Plan;
   done: TrialKey[];
   shown: TrialKey[];
+  /** Answers on which it depends what is asked later. */
+  given: Record<string, Answer>;
   participant: string | null;
 }
 
@@ -105,7 +107,7 @@ export class Visit {
     const found = (ticket ? await this.resume(ticket) : null) ?? (await this.open());
     if ("heading" in found) return this.end(found);
     const session = found;
-    const progress = new Progress(session.plan, this.shelf, session.address, session.done, session.shown);
+    const progress = new Progress(session.plan, this.shelf, session.address, session.done, session.shown, session.given);
     this.recording = session;
     this.progress = progress;
     this.announced = new Set();
@@ -247,7 +249,8 @@ export class Visit {
       } else {
         if (status !== 200 || !body.plan) return null; // the server no longer knows it
         const done = await this.withLocal(address, body.done ?? []);
-        return { address, token, plan: body.plan, done, shown: body.shown ?? [], participant: body.participant ?? null };
+        const { plan, shown = [], given = {}, participant = null } = body;
+        return { address, token, plan, done, shown, given, participant };
       }
     }
   }
@@ -309,12 +312,12 @@ export class Visit {
           take = await this.start.elsewhere(body);
           continue;
         }
-        const { session_id, token, plan, done, shown, participant: number = null } = body;
+        const { session_id, token, plan, done = [], shown = [], given = {}, participant: number = null } = body;
         if (status < 300 && session_id && token && plan) {
           const address = this.api.sessionAddress(session_id);
           this.keep({ ...ticket, address, token });
           this.parting = NO_PARTING;
-          return { address, token, plan, done: await this.withLocal(address, done ?? []), shown: shown ?? [], participant: number };
+          return { address, token, plan, done: await this.withLocal(address, done), shown, given, participant: number };
         }
         if (body.debrief) this.parting = { ...this.parting, debrief: body.debrief };
         // whoever took part before and cannot again is told what the study was about

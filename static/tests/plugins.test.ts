@@ -4,7 +4,7 @@ import pack from "../../experiment/languages/data/en.json";
 import { dashes, isRightToLeft, wordsOf } from "../src/plugins/moving_window";
 import { framesFor } from "../src/plugins/prime";
 import { goal, questionField, readNumber } from "../src/plugins/question_fields";
-import type { DeviceRules, Question } from "../src/procedure/plan";
+import { type DeviceRules, isAsked, type Question } from "../src/procedure/plan";
 
 const words = pack.texts;
 
@@ -115,17 +115,17 @@ describe("questions", () => {
   test("may stay without an answer where they are optional, with nothing made up", () => {
     const { field, problem } = ask({ optional: true });
     expect(problem()).toBe("");
-    expect(field.value()).toBeNull();
+    expect(field.answers()).toEqual({ q: null });
   });
 
   test("give the values of what was chosen, numbers of a scale as numbers", () => {
     const options = ["a", "b", "c"].map((value) => ({ value, label: value.toUpperCase() }));
     const several = ask({ type: "several", options });
     for (const box of [...several.field.element.querySelectorAll<HTMLInputElement>("input")].slice(1)) box.checked = true;
-    expect(several.field.value()).toEqual(["b", "c"]);
+    expect(several.field.answers()).toEqual({ q: ["b", "c"] });
     const scale = ask({ type: "scale", from: 1, to: 7 });
     scale.field.element.querySelectorAll<HTMLInputElement>("input")[4]!.checked = true;
-    expect(scale.field.value()).toBe(5);
+    expect(scale.field.answers()).toEqual({ q: 5 });
   });
 
   test("mark what is wrong for those who cannot see it", () => {
@@ -133,6 +133,48 @@ describe("questions", () => {
     field.check();
     expect(input.getAttribute("aria-invalid")).toBe("true");
     expect(field.element.querySelector(`#${input.getAttribute("aria-describedby")}`)!.textContent).toBe(words.answer_needed);
+  });
+
+  test("have no mark on a line until it is touched, in the middle or elsewhere", () => {
+    const { field, input, problem } = ask({ type: "slider", from: 0, to: 100 });
+    expect([field.answers(), problem()]).toEqual([{ q: null }, words.answer_needed]);
+    expect(input.getAttribute("aria-valuetext")).toBe(words.answer_needed);
+    input.click();
+    expect(field.answers()).toEqual({ q: 50 });
+    input.value = "80";
+    input.dispatchEvent(new Event("input"));
+    expect([field.answers(), problem()]).toEqual([{ q: 80 }, ""]);
+    expect(input.getAttribute("aria-valuetext")).toBe("80");
+  });
+
+  test("in rows are groups of their own, each with its answer, and lead to the row that lacks one", () => {
+    const rows = ["films", "books"].map((name) => ({ name: `use_${name}`, text: `I like ${name}.` }));
+    const options = ["no", "yes"].map((value) => ({ value, label: value }));
+    const { field, problem } = ask({ type: "matrix", rows, options });
+    document.body.replaceChildren(field.element);
+    const groups = [...field.element.querySelectorAll<HTMLElement>("[role=radiogroup]")];
+    const named = groups.map((group) => field.element.querySelector(`#${group.getAttribute("aria-labelledby")}`)!.textContent);
+    expect(named).toEqual(["I like films.", "I like books."]);
+    groups[0]!.querySelectorAll("input")[1]!.checked = true;
+    expect([field.answers(), problem()]).toEqual([{ use_films: "yes", use_books: null }, words.answer_needed]);
+    expect(groups.map((group) => group.getAttribute("aria-invalid"))).toEqual([null, "true"]);
+    field.focus();
+    expect(document.activeElement).toBe(groups[1]!.querySelector("input"));
+    groups[1]!.querySelectorAll("input")[0]!.checked = true;
+    expect([field.answers(), problem()]).toEqual([{ use_films: "yes", use_books: "no" }, ""]);
+  });
+
+  test.each([
+    [{}, {}, true],
+    [{ glasses: { values: ["yes"] } }, {}, false],
+    [{ glasses: { values: ["yes"] } }, { glasses: null }, false],
+    [{ glasses: { values: ["yes"] } }, { glasses: "yes" }, true],
+    [{ scripts: { values: ["Latin", "Greek"] } }, { scripts: ["Greek", "Arabic"] }, true],
+    [{ age: { from: 60, to: 99 } }, { age: 60 }, true],
+    [{ age: { from: 60, to: 99 } }, { age: 59.5 }, false],
+    [{ age: { from: 60, to: 99 }, glasses: { values: ["yes"] } }, { age: 70, glasses: "no" }, false],
+  ])("only after %j and answers %j are asked: %s", (only, given, is) => {
+    expect(isAsked({ only } as unknown as Question, given)).toBe(is);
   });
 
   test("of an unknown type are refused", () => {

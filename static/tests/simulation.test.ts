@@ -26,6 +26,12 @@ const options = ["a", "b"].map((value) => ({ value, label: value }));
 const QUESTIONS = (["text", "number", "choice", "several", "scale", "yes_no", "vocabulary"] as const).map(
   (type): Question => ({ ...question, type, name: type, options }),
 );
+const ROWS = [1, 2].map((row) => ({ name: `matrix_r${row}`, text: `Row ${row}` }));
+QUESTIONS.push(
+  { ...question, type: "matrix", name: "matrix", options, rows: ROWS },
+  { ...question, type: "slider", name: "slider", only: { matrix_r1: { values: ["a", "b"] } } },
+  { ...question, type: "text", name: "never", only: { matrix_r1: { values: ["c"] } } },
+);
 
 const PLAN: Plan = {
   study: "demo",
@@ -33,6 +39,7 @@ const PLAN: Plan = {
   language: "en",
   screens: [
     { kind: "questions", name: "questions-1", screening: false, questions: QUESTIONS },
+    { kind: "questions", name: "questions-2", screening: false, questions: [QUESTIONS.at(-1)!] },
     { kind: "full_screen" },
     { kind: "screen_size", character_mm: 3 },
     {
@@ -81,7 +88,9 @@ test("the visual simulation walks through every screen by its own buttons and ke
   expect(steps[0]!.regions).toHaveLength(2);
   expect(stored).toEqual([]);
   const given = answers["questions-1"]!;
-  expect(Object.keys(given)).toEqual(QUESTIONS.map((one) => one.name));
+  const asked = QUESTIONS.slice(0, -1).flatMap((one) => (one.rows ?? [one]).map(({ name }) => name));
+  expect(Object.keys(given)).toEqual(asked);
+  expect(answers["questions-2"]).toEqual({});
   expect(["a", "b"]).toContain(given["choice"]);
   expect(given["scale"]).toBeGreaterThan(0);
 }, 60_000);

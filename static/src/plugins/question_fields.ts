@@ -2,17 +2,16 @@
 
 import { element } from "../dom";
 import { fill, type Messages } from "../messages";
-import type { Question } from "../procedure/plan";
-
-export type Answer = string | number | string[] | null;
+import type { Answer, Question } from "../procedure/plan";
+import { slider } from "./slider";
 
 export interface Field {
   question: Question;
   element: HTMLElement;
-  /** What was entered; null for nothing. */
-  value: () => Answer;
-  /** Where the focus goes when something is wrong. */
-  first: HTMLElement;
+  /** What was entered, by the name of the question or of a matrix' rows; null for nothing. */
+  answers: () => Record<string, Answer>;
+  /** Put the focus where something is wrong. */
+  focus: () => void;
   /** Say what is wrong with what was entered; true where nothing is. */
   check: () => boolean;
 }
@@ -25,6 +24,8 @@ interface Parts {
   input: HTMLElement;
   first: HTMLElement;
   value: () => Answer;
+  /** The rows of a matrix, in place of one value; `mark` shows that one still needs an answer. */
+  rows?: { name: string; first: HTMLElement; value: () => Answer; mark: (isMissing: boolean) => void }[];
   /** What is wrong beyond nothing being entered. */
   wrong?: () => string | null;
   /** How its keys work, where they do so in a way of their own. */
@@ -45,9 +46,11 @@ export function questionField(question: Question, place: number, language: strin
     ? element("div", { class: "question" }, element("label", { for: id }, ask, optional), parts.input, problem)
     : element("fieldset", { class: "question" }, element("legend", {}, ask, optional), ...below);
   const marked = parts.isSingle ? parts.first : shown;
+  const missing = () => (question.optional ? [] : (parts.rows ?? []).filter((row) => row.value() === null));
   const check = (keepsRoom = false): boolean => {
     const value = parts.value();
-    const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
+    const isEmpty = parts.rows ? missing().length > 0 : value === null || (Array.isArray(value) && value.length === 0);
+    for (const row of parts.rows ?? []) row.mark(missing().includes(row));
     const wrong = parts.wrong?.() ?? (isEmpty && !question.optional ? messages.answer_needed : null);
     // Nothing moves while the pointer is on its way to another question.
     problem.classList.toggle("mended", wrong === null && keepsRoom);
@@ -65,7 +68,10 @@ export function questionField(question: Question, place: number, language: strin
     if (problem.textContent) check(true);
   };
   shown.addEventListener("change", checkAgain);
-  return { question, element: shown, value: parts.value, first: parts.first, check: () => check() };
+  const answers = (): Record<string, Answer> =>
+    parts.rows ? Object.fromEntries(parts.rows.map((row) => [row.name, row.value()])) : { [question.name]: parts.value() };
+  const focus = (): void => (missing()[0] ?? parts).first.focus();
+  return { question, element: shown, answers, focus, check: () => check() };
 }
 
 function makeParts(question: Question, id: string, language: string, messages: Messages): Parts {
@@ -85,6 +91,13 @@ function makeParts(question: Question, id: string, language: string, messages: M
       return scaleParts(question, id);
     case "vocabulary":
       return vocabularyParts(options, id, language, messages);
+    case "matrix":
+      return matrixParts(question, id, language);
+    case "slider": {
+      const { low, high } = question;
+      const line = slider(id, { from: question.from ?? 0, to: question.to ?? 100, low, high }, messages.answer_needed);
+      return { input: line.element, first: line.input, isSingle: true, value: line.value };
+    }
     default:
       throw new Error(`the plan asks a question of type "${(question as { type: string }).type}", which this page does not know`);
   }
@@ -157,6 +170,32 @@ function scaleParts({ from, to, low, high }: Question, id: string): Parts {
     return chosen === null ? null : Number(chosen);
   };
   return { input, first: made[0]!.input, isSingle: false, value };
+}
+
+/** Rows with the same points, each a group of its own for the keyboard and for screen readers. */
+function matrixParts({ rows = [], options, low, high }: Question, id: string, language: string): Parts {
+  const points = options ?? [];
+  const isNumbered = points.every((point) => Number.isFinite(Number(point.label)));
+  const heads = isNumbered && (low || high) ? points.map((_, index) => [low, high][[0, points.length - 1].indexOf(index)] ?? "") : null;
+  const labels = heads ? points.map((point, index) => [point.label, heads[index]].filter(Boolean).join(": ")) : null;
+  const made = rows.map(({ name, text }, place) => {
+    const picks = points.map((point) => pick("radio", `${id}-${place}`, point.value, point.label));
+    picks.forEach(({ input }, index) => labels && input.setAttribute("aria-label", labels[index]!));
+    const words = element("span", { id: `${id}-${place}-text`, lang: language, dir: "auto" }, text);
+    const group = { class: "row", role: "radiogroup", "aria-labelledby": words.id };
+    const row = element("div", group, words, ...picks.map((one) => one.label));
+    const mark = (isMissing: boolean): void => {
+      row.classList.toggle("missing", isMissing);
+      if (isMissing) row.setAttribute("aria-invalid", "true");
+      else row.removeAttribute("aria-invalid");
+    };
+    return { name, row, first: picks[0]!.input, value: () => picked("radio", picks), mark };
+  });
+  const above = points.map((point, index) => element("span", { dir: "auto" }, heads ? heads[index] : point.label));
+  const head = element("div", { class: "row head", "aria-hidden": "true" }, element("span"), ...above);
+  const table = element("div", { class: `matrix${isNumbered ? " numbered" : ""}` }, head, ...made.map((one) => one.row));
+  table.style.setProperty("--points", String(points.length));
+  return { input: table, first: made[0]?.first ?? table, isSingle: false, value: () => null, rows: made };
 }
 
 /** Words in a grid, one stop of the Tab key for all of them; arrows go from word to word, the space bar marks. */

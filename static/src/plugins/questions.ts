@@ -5,9 +5,9 @@ import { version } from "../../package.json";
 import { element } from "../dom";
 import type { Messages } from "../messages";
 import { showPage } from "../page";
-import type { Question } from "../procedure/plan";
+import { type Answer, isAsked, type Question } from "../procedure/plan";
 import { pageParameters } from "./parameters";
-import { type Answer, questionField } from "./question_fields";
+import { questionField } from "./question_fields";
 
 const info = <const>{
   name: "wrods-questions",
@@ -17,10 +17,12 @@ const info = <const>{
     questions: { type: ParameterType.COMPLEX, array: true, default: undefined },
     /** What stands above them. */
     heading: { type: ParameterType.STRING, default: undefined },
+    /** Answers to earlier screens, on which it depends what is asked. */
+    given: { type: ParameterType.OBJECT, default: {} },
     ...pageParameters,
   },
   data: {
-    /** Question to answer: a text, a number, a list of values, or null for none. */
+    /** Question (or row of a matrix) to answer: a text, a number, a list of values, or null for none; what was not asked is absent. */
     answers: { type: ParameterType.OBJECT },
     /** Time on the page, ms. */
     duration: { type: ParameterType.FLOAT },
@@ -45,14 +47,25 @@ export class QuestionsPlugin implements JsPsychPlugin<Info> {
     const fields = (trial.questions as Question[]).map((question, place) => questionField(question, place, language, messages));
     const summary = element("p", { class: "problem", role: "alert" });
     const extra = element("div", { class: "questions" }, ...fields.map((field) => field.element), summary);
+    const answersSoFar = (): Record<string, Answer> => {
+      const answers: Record<string, Answer> = {};
+      for (const field of fields) {
+        field.element.hidden = !isAsked(field.question, { ...(trial.given as Record<string, Answer>), ...answers });
+        if (!field.element.hidden) Object.assign(answers, field.answers());
+      }
+      return answers;
+    };
+    answersSoFar();
     const mayLeave = (): boolean => {
-      const wrong = fields.filter((field) => !field.check());
+      const wrong = fields.filter((field) => !field.element.hidden && !field.check());
       summary.classList.remove("mended");
       summary.textContent = wrong.length > 0 ? messages.look_again : "";
-      wrong[0]?.first.focus();
+      wrong[0]?.focus();
       return wrong.length === 0;
     };
+    extra.addEventListener("input", answersSoFar);
     extra.addEventListener("change", () => {
+      answersSoFar();
       summary.classList.toggle("mended", !extra.querySelector(".question .problem:not(.mended, :empty)"));
     });
     extra.addEventListener("keydown", (event) => {
@@ -64,11 +77,15 @@ export class QuestionsPlugin implements JsPsychPlugin<Info> {
     const content = { heading: trial.heading, extra, mayLeave };
     onLoad?.();
     const { duration } = await showPage(display, content, [{ name: "go_on", words: messages.go_on }], messages, language);
-    return { answers: Object.fromEntries(fields.map((field) => [field.question.name, field.value()])), duration };
+    return { answers: answersSoFar(), duration };
   }
 
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<QuestionsData> {
-    const answers = Object.fromEntries((trial.questions as Question[]).map((question) => [question.name, plausible(question)]));
+    const answers: Record<string, Answer> = {};
+    for (const question of trial.questions as Question[]) {
+      if (!isAsked(question, { ...(trial.given as Record<string, Answer>), ...answers })) continue;
+      for (const { name } of question.rows ?? [question]) answers[name] = plausible(question);
+    }
     if (mode === "visual") {
       const display = this.jsPsych.getDisplayElement();
       const filling = setInterval(() => {
@@ -90,6 +107,7 @@ function plausible(question: Question): Answer {
       return "simulated";
     case "number":
     case "scale":
+    case "slider":
       return low + Math.floor(Math.random() * ((question.to ?? low + 6) - low + 1));
     case "several":
     case "vocabulary":
@@ -100,13 +118,16 @@ function plausible(question: Question): Answer {
 }
 
 function enter(display: HTMLElement, questions: Question[], answers: Record<string, Answer>): void {
-  for (const [place, question] of questions.entries()) {
-    const answer = answers[question.name] ?? null;
+  const fields = questions.flatMap((question, place) => {
+    const id = `wrods-question-${place}`;
+    return question.rows ? question.rows.map(({ name }, row) => ({ name, id: `${id}-${row}` })) : [{ name: question.name, id }];
+  });
+  for (const { name, id } of fields) {
+    const answer = answers[name] ?? null;
     const given = (Array.isArray(answer) ? answer : [answer]).map(String);
-    const single = display.querySelector<HTMLInputElement | HTMLSelectElement>(`#wrods-question-${place}`);
+    const single = display.querySelector<HTMLInputElement | HTMLSelectElement>(`#${id}`);
     if (single) single.value = given[0] ?? "";
-    for (const box of display.querySelectorAll<HTMLInputElement>(`[name="wrods-question-${place}"]`)) {
-      box.checked = given.includes(box.value);
-    }
+    for (const box of display.querySelectorAll<HTMLInputElement>(`[name="${id}"]`)) box.checked = given.includes(box.value);
+    (single ?? display.querySelector(`[name="${id}"]`))?.dispatchEvent(new Event("input", { bubbles: true }));
   }
 }

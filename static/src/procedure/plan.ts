@@ -43,10 +43,16 @@ export interface DeviceRules {
   refresh_hz: [low: number, high: number] | null;
 }
 
+/** What is entered in a question; null for nothing. */
+export type Answer = string | number | string[] | null;
+
+/** Which answers to an earlier question lead to another one. */
+export type Condition = { values: string[] } | { from: number; to: number };
+
 export interface Question {
   name: string;
   ask: string;
-  type: "text" | "number" | "choice" | "several" | "scale" | "yes_no" | "vocabulary";
+  type: "text" | "number" | "choice" | "several" | "scale" | "yes_no" | "vocabulary" | "matrix" | "slider";
   options: { value: string; label: string }[] | null;
   from: number | null;
   to: number | null;
@@ -54,6 +60,20 @@ export interface Question {
   low: string | null;
   high: string | null;
   optional: boolean;
+  /** The rows of a matrix, each with an answer of its own. */
+  rows?: { name: string; text: string }[];
+  /** The question is asked only after these answers to earlier ones. */
+  only?: Record<string, Condition>;
+}
+
+/** Whether earlier answers lead to a question; what was not asked has no answer. */
+export function isAsked({ only = {} }: Question, given: Readonly<Record<string, Answer | undefined>>): boolean {
+  return Object.entries(only).every(([name, condition]) => {
+    const answer = given[name];
+    if (answer === undefined || answer === null) return false;
+    if ("from" in condition) return Number(answer) >= condition.from && Number(answer) <= condition.to;
+    return [answer].flat().some((one) => condition.values.includes(String(one)));
+  });
 }
 
 export type Verdict = "correct" | "incorrect" | "late";

@@ -5,7 +5,7 @@
  * pass through practice.
  */
 
-import { type Plan, type PlannedTrial, type Screen, type TrialKey, trialsOf } from "./plan";
+import { type Answer, type Plan, type PlannedTrial, type QuestionsScreen, type Screen, type TrialKey, trialsOf } from "./plan";
 
 interface Kept {
   /** Screens gone through, by their place in the plan. */
@@ -18,6 +18,8 @@ interface Kept {
   practice: Record<number, { pass: number; correct: Record<number, boolean> }>;
   /** What screens that set something up came to. */
   remarks: Record<string, string>;
+  /** Answers to questions on which it depends what is asked later. */
+  given: Record<string, Answer>;
 }
 
 export interface Shelf {
@@ -34,6 +36,11 @@ export class BriefShelf implements Shelf {
   setItem(key: string, value: string): void {
     this.values.set(key, value);
   }
+}
+
+/** The names under which a screen's answers are stored: its questions, and of a matrix its rows. */
+function namesOf({ questions }: QuestionsScreen): string[] {
+  return questions.flatMap((question): { name: string }[] => question.rows ?? [question]).map(({ name }) => name);
 }
 
 export class Progress {
@@ -53,9 +60,12 @@ export class Progress {
     done: readonly TrialKey[] = [],
     /** What the server knows to have been shown, answered or not. */
     shown: readonly TrialKey[] = [],
+    /** What the server has been told in answer to questions that others depend on. */
+    given: Readonly<Record<string, Answer>> = {},
   ) {
-    const empty: Kept = { screens: [], seen: {}, answered: {}, practice: {}, remarks: {} };
+    const empty: Kept = { screens: [], seen: {}, answered: {}, practice: {}, remarks: {}, given: {} };
     this.kept = { ...empty, ...(JSON.parse(shelf.getItem(key) ?? "{}") as Partial<Kept>) };
+    this.kept.given = { ...given, ...this.kept.given };
     for (const [index, attempt] of done) {
       this.allKeys.add(`${index}.${attempt}`);
       this.kept.answered[index] = Math.max(attempt, this.kept.answered[index] ?? 0);
@@ -82,6 +92,20 @@ export class Progress {
 
   leave(place: number): void {
     this.kept.screens.push(place);
+    this.save();
+  }
+
+  /** Answers to other screens on which it depends what a screen asks. */
+  givenBefore(screen: QuestionsScreen): Record<string, Answer> {
+    const own = new Set(namesOf(screen));
+    return Object.fromEntries(Object.entries(this.kept.given).filter(([name]) => !own.has(name)));
+  }
+
+  /** Keep a screen's answers, as far as later questions depend on them, in place of earlier ones to the same screen. */
+  note(screen: QuestionsScreen, answers: Readonly<Record<string, Answer>>): void {
+    const questions = this.plan.screens.flatMap((one) => (one.kind === "questions" ? one.questions : []));
+    const needed = new Set(questions.flatMap((question) => Object.keys(question.only ?? {})));
+    for (const name of namesOf(screen)) if (needed.has(name)) this.kept.given[name] = answers[name] ?? null;
     this.save();
   }
 

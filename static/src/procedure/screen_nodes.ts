@@ -8,7 +8,7 @@ import { type PagesData, PagesPlugin } from "../plugins/pages";
 import { type QuestionsData, QuestionsPlugin } from "../plugins/questions";
 import { type ScreenSizeData, ScreenSizePlugin } from "../plugins/screen_size";
 import type { BreakScreen, DeviceScreen, Plan, QuestionsScreen, Screen, ScreenSizeScreen } from "./plan";
-import { trialsOf } from "./plan";
+import { isAsked, trialsOf } from "./plan";
 import type { Progress } from "./progress";
 import type { Answered, Conduct, Node } from "./session";
 
@@ -57,10 +57,12 @@ export function questionsNode(
   return {
     type: QuestionsPlugin,
     questions: screen.questions,
+    given: () => progress.givenBefore(screen),
     heading: questionsHeading(screen, messages),
     language,
     messages,
     on_finish: async ({ answers, duration }: QuestionsData) => {
+      progress.note(screen, answers);
       const { eligible, then } = await recorder.answers(screen.name, answers);
       await recorder.event("questions", { screen: screen.name, duration });
       onJudged(then);
@@ -71,6 +73,14 @@ export function questionsNode(
       else if (then !== "again") progress.leave(place);
     },
   };
+}
+
+/** Whether a screen of questions asks anything after the answers so far; one that does not is recorded as asking nothing. */
+export function asksAnything(screen: QuestionsScreen, place: number, { progress, recorder }: Conduct): boolean {
+  if (screen.questions.some((question) => isAsked(question, progress.givenBefore(screen)))) return true;
+  progress.note(screen, {});
+  void recorder.answers(screen.name, {}).then(() => progress.leave(place));
+  return false;
 }
 
 function questionsHeading(screen: QuestionsScreen, messages: Messages): string {

@@ -9,14 +9,15 @@ import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsSc
 import { isCorrect, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
 import { readyNodes } from "./ready_nodes";
-import { breakNode, deviceNode, fullScreenNode, isDue, questionsNode, screenSizeNode } from "./screen_nodes";
+import { asksAnything, breakNode, deviceNode, fullScreenNode, isDue, questionsNode, screenSizeNode } from "./screen_nodes";
 import type { Conduct, Node, Timeline } from "./session";
 import { trialNodes } from "./trial_nodes";
 
 export function unfold(plan: Plan, conduct: Conduct): Timeline[] {
   return plan.screens.map((screen, place) => ({
     ...screenNode(screen, place, plan, conduct),
-    conditional_function: () => isDue(screen, place, plan, conduct.progress),
+    conditional_function: () =>
+      isDue(screen, place, plan, conduct.progress) && (screen.kind !== "questions" || asksAnything(screen, place, conduct)),
   }));
 }
 

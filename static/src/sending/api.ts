@@ -5,7 +5,7 @@
  * page or a hotel's login page is not the study's server, and must neither confirm an answer nor refuse it.
  */
 
-import type { Plan, TrialKey, Verdict } from "../procedure/plan";
+import type { Answer, Plan, TrialKey, Verdict } from "../procedure/plan";
 import type { Answered } from "../procedure/session";
 import type { OutboxItem } from "./outbox";
 
@@ -33,6 +33,8 @@ export interface Resumed {
   plan: Plan;
   done: TrialKey[];
   shown: TrialKey[];
+  /** Answers on which it depends what is asked later. */
+  given: Record<string, Answer>;
   state: string;
   /** The number by which the researchers know the participant. */
   participant: string | null;
