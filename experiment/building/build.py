@@ -41,6 +41,7 @@ from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
 from experiment.lists import blocks_of, blocks_showing, conditions, items_of_list, possible_orders
 from experiment.procedure.steps import LINE_LENGTH, break_lines, cells, shown_text
+from experiment.shown_steps import ShownSteps, check_shown_steps
 from experiment.study import Study
 from experiment.study.format import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
@@ -595,12 +596,16 @@ CELL, UNEVEN = 4, 0.5
 def _uneven_answers(study: Study, items: Sequence[Item]) -> Iterator[str]:
     """Report an answer that is right far more often in one condition than in another, within each list of a Latin square."""
     answers: dict[str, set[str | None]] = {}
+    shown = ShownSteps(study, items)
     for item in items:
-        if item.role == "test":
+        steps = answering_steps(study, item.set_name) if item.role == "test" else []
+        if any(shown.has_in_some_session(settings, item) for _, settings in steps):
             answers.setdefault(item.item_id, set()).add(item.answer)
     set_of = {item.item_id: item.set_name for item in items}
     counts: dict[str, dict[str, Counter[str]]] = {}
     for item_id, condition in (_together(study, items) or {}).items():
+        if item_id not in answers:
+            continue
         (answer, *others), set_name = answers[item_id], set_of[item_id]
         keys = [settings.get("keys") for _, settings in answering_steps(study, set_name)]
         if answer is not None and not others and any(isinstance(own, dict) and answer in own for own in keys):
@@ -679,6 +684,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     if study.get("design", "lists", default="latin_square") == "latin_square":
         conditions(items)
     _require_answerable(study, items)
+    restricted = check_shown_steps(study, items)
     orders = possible_orders(study, items)
     language = tested.language or study.language
     return Made(
@@ -687,6 +693,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
         [
             *tested.remarks,
             *practice.remarks,
+            *restricted,
             *orders,
             *_keys_elsewhere(study),
             *line_remarks(study, items),

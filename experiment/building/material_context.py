@@ -12,6 +12,7 @@ from experiment.building.versions import combinations
 from experiment.lists import ORDER_NAMES, blocks_of, blocks_showing
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
+from experiment.shown_steps import OF_ITEMS, is_share, names_of, restricted_steps
 from experiment.study import Study
 from experiment.study.factors import levels_of
 from experiment.trials import trial_type
@@ -119,13 +120,13 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
                 columns += does.get("where", ())
                 columns += [str(does["column"])] if "column" in does else []
     columns += materials.get("match", {}).get("on", ())
-    columns += order_columns(study)
+    columns += compared_columns(study)
     return list(dict.fromkeys(columns))
 
 
-def order_columns(study: Study) -> dict[str, str]:
-    """Return the columns that constraints of a block's order compare, each with its place in the study."""
-    factors = {*study.factors, *ORDER_NAMES}
+def compared_columns(study: Study) -> dict[str, str]:
+    """Return the columns by which a block is ordered or its steps are restricted, each with its place in the study."""
+    factors = {*study.factors, *ORDER_NAMES, *OF_ITEMS}
     columns: dict[str, str] = {}
     for place in blocks_of(study):
         order = study.get("procedure", place, "block", "order", default="mixed")
@@ -133,7 +134,28 @@ def order_columns(study: Study) -> dict[str, str]:
             for name in order.get(rule, {}):
                 if name not in factors:
                     columns.setdefault(name, study.place("procedure", place, "block", "order", rule, name))
+    for path, _, only in restricted_steps(study):
+        for name in names_of(only):
+            if name not in factors:
+                columns.setdefault(name, study.place(*path))
     return columns
+
+
+def cells_left_empty(study: Study) -> list[str]:
+    """Return the columns of a table whose cells may be empty, because only steps that some trials lack use them."""
+    always: set[str] = set()
+    at_times: set[str] = set()
+    for place in blocks_of(study):
+        for step in study.get("procedure", place, "block", "trial"):
+            ((kind, settings),) = step.items()
+            declared = trial_type(kind)
+            used = {"answer", "choices"} if declared.response is not None else set()
+            for name, parameter in declared.parameters.items():
+                given = settings.get(name, []) if parameter.type == "fields" else []
+                used |= {given} if isinstance(given, str) else set(given)
+            is_restricted = "only" in settings and not is_share(settings["only"])
+            (at_times if is_restricted else always).update(used)
+    return sorted(at_times - always)
 
 
 def require_readable(study: Study, items: Iterable[Item]) -> None:

@@ -17,10 +17,11 @@ from typing import Any
 from experiment.building.material_context import (
     Made,
     answering_steps,
+    cells_left_empty,
+    compared_columns,
     in_design,
     item_design,
     known_columns,
-    order_columns,
     path_of,
     require_readable,
     shown_fields,
@@ -30,6 +31,7 @@ from experiment.building.material_context import (
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
 from experiment.procedure import accepted
+from experiment.shown_steps import OF_ITEMS
 from experiment.study import Study
 from experiment.trials import CHOSEN, TYPED
 from stimuli.audit.findings import counted
@@ -423,17 +425,19 @@ def items_from_sentences(study: Study) -> Made:
         design = replace(item_design(study), factor=None, levels={"": "none"}, role="filler", on_bad="stop")
         design = replace(design, source=materials["sentences"])
         items += sentences(study, fillers, design, lines=lines_of(table, "item")).items
-    items = _with_order_columns(study, items, {str(row["item"]): row for row in table.rows})
+    items = _with_compared_columns(study, items, {str(row["item"]): row for row in table.rows})
     return Made(items, [file], [*remarks, *notes], skipped)
 
 
-def _with_order_columns(study: Study, items: list[Item], rows: Mapping[str, Mapping[str, Any]]) -> list[Item]:
-    """Return items with their cells in the columns that constraints of an order compare; an empty cell is free of them."""
-    columns = order_columns(study)
+def _with_compared_columns(
+    study: Study, items: list[Item], rows: Mapping[str, Mapping[str, Any]]
+) -> list[Item]:
+    """Return items with their cells in the columns by which blocks are ordered or steps restricted; None for an empty cell."""
+    columns = compared_columns(study)
     present = list(next(iter(rows.values()), {}))
     for column, place in columns.items():
         if column not in present:
-            raise unknown_name(f"{place}: name", column, {*study.factors, *ORDER_NAMES, *present})
+            raise unknown_name(f"{place}: name", column, {*study.factors, *ORDER_NAMES, *OF_ITEMS, *present})
     if not columns:
         return items
     cells = {
@@ -533,7 +537,7 @@ def items_from_words(study: Study) -> Made:
     )
     make = functools.partial(_words, study)
     items, notes = _items(study, rows, make, "words", skipped, key=lambda row: nfc(str(row["word"]).strip()))
-    items = _with_order_columns(study, items, {nfc(str(row["word"]).strip()): row for row in rows})
+    items = _with_compared_columns(study, items, {nfc(str(row["word"]).strip()): row for row in rows})
     return Made(items, [file], [*remarks, *notes], skipped)
 
 
@@ -627,6 +631,7 @@ def sentences(
         level=level_column,
         only_level=next(iter(design.levels)) if first_only else None,
         targets=targets_of(study),
+        optional=tuple(cells_left_empty(study)),
         shared=shared or {},
     )
     made = sentence_items(rows, design, columns, lines=lines)

@@ -35,6 +35,7 @@ from experiment.procedure.steps import (
     practice_feedback,
     with_options,
 )
+from experiment.shown_steps import ShownSteps
 from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
 from experiment.study.texts import StudyText
@@ -137,6 +138,7 @@ class PlanBuilder:
         self.between = between
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
         self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
+        self.shown_steps = ShownSteps(study, items)
         self.labels = SessionLabels(_label_map(self.blocks, label_map))
         self.next_index = 0
         self.exemplars: dict[str, list[Item]] = {}
@@ -327,6 +329,7 @@ class PlanBuilder:
         unfolded = [
             make_step(next(iter(step)), next(iter(step.values())), item, order, shared)
             for step in settings["trial"]
+            if self.shown_steps.has(next(iter(step.values())), item, self.between["condition"])
         ]
         # a text that a condition withholds leaves no screen to read
         steps = [step for step in unfolded if step["step"] not in UNANSWERED or step["text"]]
@@ -345,6 +348,10 @@ class PlanBuilder:
         index = self.next_index
         self.next_index += 1
         answer, accepts = right_answer(item, settings["trial"][-1], is_mixed=self.is_mixed)
+        if steps[-1]["step"] != next(
+            iter(settings["trial"][-1])
+        ):  # the answering step is not among this trial's
+            answer, accepts = None, []
         return {
             "trial_index": index,
             "block": block,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from experiment.study.controls import check_between
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 ASKED = ("questions", "practice", "block")
 ONCE = ("consent", "full_screen", "screen_size", "debrief")
+_SHARE = re.compile(r"(\d+(?:\.\d+)?) ?%")
 _ENDINGS = f"{', '.join(ANSWERED[:-1])} or {ANSWERED[-1]}"
 
 
@@ -78,22 +81,47 @@ def check_consent_first(study: Study) -> None:
 def _check_steps(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     steps = study.get(*path)
-    kinds = [next(iter(step)) for step in steps]
-    if any(kind in ANSWERED for kind in kinds[:-1]) or (kinds[-1] in UNANSWERED and len(kinds) > 1):
-        raise UserError(
-            f"{study.place(*path)} has the steps {', '.join(kinds)}; one trial ends in at most one {_ENDINGS}"
-        )
-    if kinds[-1] in LASTING:
-        raise UserError(
-            f"{study.place(*path)} ends with a {kinds[-1]}",
-            mend="Let a target follow: `- choose: {show: …, keys: …}`.",
-        )
+    _check_ending(study.place(*path), [next(iter(step)) for step in steps])
+    _check_restricted(study, path, steps)
     for i, step in enumerate(steps):
         prime = step.get("prime", {})
         if "for" in prime and "frames" in prime:
             raise UserError(
                 f"{study.place(*path, i, 'prime')}: give either `for:` (a time) or `frames:` (a number of frames)"
             )
+
+
+def _check_ending(place: str, kinds: list[str]) -> None:
+    if any(kind in ANSWERED for kind in kinds[:-1]) or (kinds[-1] in UNANSWERED and len(kinds) > 1):
+        raise UserError(f"{place} has the steps {', '.join(kinds)}; one trial ends in at most one {_ENDINGS}")
+    if kinds[-1] in LASTING:
+        raise UserError(
+            f"{place} ends with a {kinds[-1]}", mend="Let a target follow: `- choose: {show: …, keys: …}`."
+        )
+
+
+def _check_restricted(study: Study, path: KeyPath, steps: list[Mapping[str, Any]]) -> None:
+    """Raise an error unless every trial is complete without the steps that only some trials have."""
+    restricted = [i for i, step in enumerate(steps) if "only" in next(iter(step.values()))]
+    for i in restricted:
+        ((kind, settings),) = steps[i].items()
+        only, place = settings["only"], study.place(*path, i, kind, "only")
+        share = _SHARE.fullmatch(only) if isinstance(only, str) and only.endswith("%") else None
+        if isinstance(only, str) and only.endswith("%") and not (share and 0 < float(share[1]) < 100):
+            raise UserError(
+                f"{place} is {only!r}; a share lies between 0% and 100%",
+                mend="Write it like 33%, or leave `only` out for all trials.",
+            )
+    for n_missing in range(1, len(restricted) + 1):
+        for missing in combinations(restricted, n_missing):
+            left = [next(iter(step)) for i, step in enumerate(steps) if i not in missing]
+            without = " and ".join(next(iter(steps[i])) for i in missing)
+            place = f"{study.place(*path)}: a trial without the step {without}"
+            if not left:
+                raise UserError(
+                    f"{place} shows nothing", mend="Let a step without `only` come first, such as `- read:`."
+                )
+            _check_ending(place, left)
 
 
 def _check_keys(study: Study, block: int, faults: Faults) -> None:

@@ -679,11 +679,30 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 f"{_counted(len(screen['trials']), 'trial')}",
                 *([_counted(checked, "attention check") + " among them"] if checked else []),
                 *([f"a break after every {every}"] if every else []),
+                *_restricted(screen["trials"]),
                 *_time_limits(screen["trials"]),
             ]
             named = "The block" if is_one else f"Block {screen['name'] or screen['block']}"
             sentences.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
     return " ".join(sentences)
+
+
+STEP_NOUNS = {
+    "answer": "a question",
+    "choose": "a question",
+    "prime": "a prime",
+    "read": "a text to read",
+    "recover": "a text to restore",
+}
+
+
+def _restricted(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield what only some trials of a block ask or show, with their number."""
+    tests = [trial for trial in trials if not trial["is_attention_check"]]
+    having = Counter(kind for trial in tests for kind in {step["step"] for step in trial["steps"]})
+    for kind, number in having.items():
+        if number < len(tests):
+            yield f"{number:,} of them with {STEP_NOUNS.get(kind, f'the step {kind}')}"
 
 
 def _time_limits(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:

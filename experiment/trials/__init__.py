@@ -166,10 +166,13 @@ def _settings_schema(declared: TrialType) -> dict[str, Any]:
         "additionalProperties": False,
         "required": [name for name, parameter in given.items() if parameter.required],
         "properties": {
-            name: {"enum": list(parameter.values)}
-            if parameter.values
-            else {**kinds[parameter.type], **parameter.rule}
-            for name, parameter in given.items()
+            **{
+                name: {"enum": list(parameter.values)}
+                if parameter.values
+                else {**kinds[parameter.type], **parameter.rule}
+                for name, parameter in given.items()
+            },
+            "only": {"$ref": "#/$defs/only"},
         },
     }
 

@@ -69,8 +69,9 @@ def page() -> str:
     parts = [
         "# Trial types",
         "Generated from `experiment/trials/` by `python -m experiment.trials.generate`; do not edit by hand.\n\n"
-        "A trial has one or more steps under `block: trial:` of the study file; the last one asks. Times are milliseconds "
-        "of the page's clock.",
+        "A trial has one or more steps under `block: trial:` of the study file; the last one asks. Any step can be "
+        "restricted to some trials with `only` ([study.md](study.md#steps-in-some-trials-only)). Times are milliseconds of the page's "
+        "clock.",
     ]
     for name in TYPES:
         parts += _section(trial_type(name))

@@ -195,6 +195,11 @@ describe("practice", () => {
     expect(practiceOutcome(five, pass, correct(right))).toEqual({ right, total: 5, needed: 4, then });
   });
 
+  test("only trials that ask count towards the criterion", () => {
+    const two = practising([trial(0, [CHOOSE]), trial(1, [CHOOSE]), trial(2, [READ])]);
+    expect(practiceOutcome({ ...two, pass: 1 }, 1, correct(2))).toEqual({ right: 2, total: 2, needed: 2, then: "go on" });
+  });
+
   test("without a criterion always goes on", () => {
     expect(practiceOutcome({ ...five, pass: null }, 1, correct(0))).toMatchObject({ needed: null, then: "go on" });
   });

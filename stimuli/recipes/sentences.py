@@ -354,6 +354,8 @@ class SentenceColumns:
     targets: Mapping[str, Any] | None = (
         None  # column or rule for the words to change; None for all or starred ones
     )
+    # columns whose cells may be empty: the item then lacks the field, the choices or the answer
+    optional: tuple[str, ...] = ()
     # by item: the words that its versions share, if the items are one version of several
     shared: Mapping[str, SharedWords] = field(default_factory=dict)
 
@@ -425,9 +427,11 @@ class _Recipe:
             if line is None
             else f"{source}, line {line}, item {item_id!r}"
         )
-        also = {name: nfc(_cell(row, name, where)) for name in columns.also_show}
-        options = _choices(row, columns.choices, where)
-        answer = columns.answer and _answer(_cell(row, columns.answer, where), options, where)
+        empty = {name for name in columns.optional if not str(row.get(name) or "").strip()}
+        also = {name: nfc(_cell(row, name, where)) for name in columns.also_show if name not in empty}
+        options = None if columns.choices in empty else _choices(row, columns.choices, where)
+        key = None if columns.answer in empty else columns.answer
+        answer = key and _answer(_cell(row, key, where), options, where)
         only = _only_level(row, columns.level, self.order, where) or columns.only_level
         record = Record(item_id, source, None, None, {SENTENCE: row[SENTENCE], **also}, None, None)
         asked = TaskRecord(record, SENTENCE, tuple(also), options, answer)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from analysis import apa
+from analysis.answers import judged
 from analysis.exclusions import reasons_named
 from analysis.multiple_comparisons import family_of
 from analysis.plan_deviations import why_no_bound
@@ -512,7 +513,8 @@ def _sample(content: ReportContent) -> dict[str, Any]:
             else noun
         )
         excluded |= {whose: phrases} if phrases else {}
-    failed = (used["response_status"] != "valid").groupby(used["reader_group"], observed=True).mean()
+    asked = used[judged(used)]
+    failed = (asked["response_status"] != "valid").groupby(asked["reader_group"], observed=True).mean()
     return {
         "kinds": kinds,
         "readers": readers,

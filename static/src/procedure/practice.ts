@@ -40,7 +40,7 @@ export interface PracticeOutcome {
 }
 
 export function practiceOutcome(screen: PracticeScreen, pass: number, correct: Record<number, boolean>): PracticeOutcome {
-  const total = screen.trials.length;
+  const total = screen.trials.filter((trial) => trial.steps.at(-1)?.step !== "read").length;
   const right = screen.trials.filter((trial) => correct[trial.trial_index]).length;
   if (screen.pass === null || screen.pass === undefined) return { right, total, needed: null, then: "go on" };
   const needed = Math.ceil(screen.pass * total - 1e-9);

@@ -1,0 +1,192 @@
+"""Which trials have a step that is restricted with ``only``: a share of the items, those with a cell, or those with given values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from experiment.lists import ORDER_COLUMNS, blocks_of, items_of_list, list_ids
+from experiment.study import Study
+from experiment.trials import trial_type
+from stimuli.errors import UserError, together, unknown_name
+from stimuli.item import Item
+from stimuli.seeds import stable_seed
+
+Only = str | Mapping[str, Any]
+Place = tuple[str | int, ...]
+OF_ITEMS = ("item", "set", "role", "answer")
+"""Names that a step can be restricted by, in addition to factors and columns of the materials."""
+ITEM_ROLES = {"test": "test items", "filler": "fillers", "practice": "practice items"}
+"""Roles of the items that trials show, with a noun; a share is drawn from each separately."""
+
+
+def restricted_steps(study: Study) -> Iterator[tuple[Place, str, Only]]:
+    """Yield the place of each setting ``only`` of a step, the step's type and the setting."""
+    for place in blocks_of(study):
+        path: Place = ("procedure", place, "block", "trial")
+        for number, step in enumerate(study.get(*path)):
+            ((kind, settings),) = step.items()
+            if "only" in settings:
+                yield (*path, number, kind, "only"), kind, settings["only"]
+
+
+def is_share(only: Only) -> bool:
+    """Return whether a step is shown for a share of the items, such as ``33%``."""
+    return isinstance(only, str) and only.endswith("%")
+
+
+def names_of(only: Only) -> list[str]:
+    """Return the names of columns and factors by which trials are chosen."""
+    return list(only) if isinstance(only, Mapping) else [] if is_share(only) else [only]
+
+
+class ShownSteps:
+    """Decides for the trials of a study which of their steps are shown.
+
+    Every list asks about the same items. A share is drawn with the study's seed, evenly over sets, answers, levels that select
+    rows, and the conditions of the first list, which makes it even in the other lists as well.
+    """
+
+    def __init__(self, study: Study, items: Sequence[Item]) -> None:
+        self.study = study
+        self.items = items
+        self._drawn: dict[str, frozenset[tuple[str, str]]] = {}
+
+    def has(self, settings: Mapping[str, Any], item: Item, between: Mapping[str, str]) -> bool:
+        """Return whether a trial has a step.
+
+        ``settings``: the step's; ``between``: the session's levels of factors between sessions.
+        """
+        only = settings.get("only")
+        if only is None:
+            return True
+        if is_share(only):
+            if only not in self._drawn:
+                self._drawn[only] = self._draw(float(only.removesuffix("%")) / 100)
+            return (item.set_name, item.item_id) in self._drawn[only]
+        if not isinstance(only, Mapping):
+            return bool(_value_of(item, only, between))
+        return all(
+            _value_of(item, name, between) in _texts(wanted if isinstance(wanted, list) else [wanted])
+            for name, wanted in only.items()
+        )
+
+    def has_in_some_session(self, settings: Mapping[str, Any], item: Item) -> bool:
+        """Return whether the sessions of any levels between sessions have a step in an item's trials."""
+        return any(self.has(settings, item, cell["condition"]) for cell in self.study.between_cells)
+
+    def _draw(self, share: float) -> frozenset[tuple[str, str]]:
+        """Return set and id of the items in a share."""
+        first = items_of_list(self.study, self.items, list_ids(self.study, self.items)[0])
+        shown = {(item.set_name, item.item_id): item for item in [*self.items, *first]}
+        chosen: list[tuple[str, str]] = []
+        for role in ITEM_ROLES:
+            of_role = [item for item in shown.values() if item.role == role]
+            order = sorted(
+                of_role, key=lambda item: stable_seed(self.study.seed, "share", item.set_name, item.item_id)
+            )
+            chosen += [(item.set_name, item.item_id) for item in evenly(order, share)]
+        return frozenset(chosen)
+
+
+def evenly(items: Sequence[Item], share: float) -> list[Item]:
+    """Return a share of items, as evenly as possible over sets, conditions, their levels, and answers with labels.
+
+    Item by item, the one is taken whose set, condition, levels and answer lack most of their share; of equals the first.
+    """
+    kinds = {id(item): _kinds(item) for item in items}
+    lacking = Counter(kind for item in items for kind in kinds[id(item)])
+    wanted = {kind: share * number for kind, number in lacking.items()}
+    strata: dict[tuple[tuple[str, str], ...], list[Item]] = {}
+    for item in items:
+        strata.setdefault(kinds[id(item)], []).append(item)
+    chosen = []
+    for _ in range(round(share * len(items))):
+        stratum = max(
+            (kind for kind, left in strata.items() if left),
+            key=lambda kind: sum(wanted[part] for part in kind),
+        )
+        chosen.append(strata[stratum].pop(0))
+        for part in stratum:
+            wanted[part] -= 1
+    return chosen
+
+
+def _kinds(item: Item) -> tuple[tuple[str, str], ...]:
+    """Return the kinds of items over which a share is even."""
+    parts = [("set", item.set_name), ("condition", " × ".join(item.condition.values()))]
+    parts += item.condition.items()
+    parts += [("answer", item.answer)] if item.choices is not None and item.answer is not None else []
+    return tuple(dict.fromkeys(parts))
+
+
+def _value_of(item: Item, name: str, between: Mapping[str, str]) -> str | None:
+    """Return an item's value of a name; None if it has none or its cell is empty."""
+    known = {"item": item.item_id, "set": item.set_name, "role": item.role, "answer": item.answer}
+    values = {**item.shown, **item.key.get(ORDER_COLUMNS, {}), **between, **item.condition, **known}
+    value = values.get(name)
+    return None if value is None else str(value).strip() or None
+
+
+def _texts(values: Sequence[object]) -> list[str]:
+    return [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+
+
+def check_shown_steps(study: Study, items: Sequence[Item]) -> list[str]:
+    """Return a message for each restricted step that says how many items have it.
+
+    Raises
+    ------
+    UserError
+        Each name that no item has, each step that no trial has, and each item that has a step without what it shows or, where
+        others have one, without an answer.
+    """
+    faults: list[UserError] = []
+    remarks = []
+    shown = ShownSteps(study, items)
+    columns = {name for item in items for name in (*item.shown, *item.key.get(ORDER_COLUMNS, {}))}
+    known = [*dict.fromkeys([*OF_ITEMS, *study.factors, *sorted(columns)])]
+    for path, kind, only in restricted_steps(study):
+        place = study.place(*path)
+        unknown = [name for name in names_of(only) if name not in known]
+        faults += [unknown_name(f"{place}: name", name, known) for name in unknown]
+        if unknown:
+            continue
+        having = [
+            item
+            for item in items
+            if item.role in ITEM_ROLES and shown.has_in_some_session({"only": only}, item)
+        ]
+        faults += _lacking(study.get(*path[:-1]), kind, having)
+        if not having:
+            mend = "Name values that items have, or take the step out."
+            faults.append(UserError(f"{place}: no trial has this {kind} step", mend=mend))
+        counts = []
+        for role, noun in ITEM_ROLES.items():
+            n_items = len({item.item_id for item in items if item.role == role})
+            n_having = len({item.item_id for item in having if item.role == role})
+            counts += [f"{n_having} of {n_items} {noun}"] if n_items else []
+        remarks.append(
+            f"note: {place}: {', '.join(counts)} have this {kind} step, the same ones in all lists"
+        )
+    if faults:
+        raise together(faults)
+    return remarks
+
+
+def _lacking(settings: Mapping[str, Any], kind: str, items: Sequence[Item]) -> Iterator[UserError]:
+    """Yield an error for each item that lacks what its step shows, or the answer that others have."""
+    show = settings.get("show", [])
+    fields = [show] if isinstance(show, str) else show
+    are_judged = trial_type(kind).response is not None and any(item.answer is not None for item in items)
+    told = set()
+    for item in items:
+        lacks = [name for name in fields if name not in item.shown]
+        lacks += ["answer"] if are_judged and item.answer is None else []
+        if lacks and item.item_id not in told:
+            told.add(item.item_id)
+            yield UserError(
+                f"item {item.item_id!r} has the step {kind} and no {lacks[0]!r}",
+                mend="Fill the cell, or restrict the step with `only` to items that have it.",
+            )
