@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from experiment.building.material_context import (
     path_of,
     shown_fields,
 )
+from experiment.building.reading import reading_remarks, with_sentences
 from experiment.building.tables import (
     items_from_corpus,
     items_from_lexical_decision,
@@ -39,8 +39,7 @@ from experiment.building.versions import version_of_row
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
-from experiment.lists import blocks_of, blocks_showing, conditions, items_of_list, possible_orders
-from experiment.procedure.steps import LINE_LENGTH, break_lines, cells, shown_text
+from experiment.lists import conditions, items_of_list, possible_orders
 from experiment.shown_steps import ShownSteps, check_shown_steps
 from experiment.study import Study
 from experiment.study.format import key_remark
@@ -417,78 +416,6 @@ def _measures(item: Item, tokenizer: Tokenizer) -> dict[str, float | None]:
     }
 
 
-CELL_PX = 17.28
-"""Width of a character of the stimuli in CSS pixels, unless a study sets it by ``screen_size`` (1.6 rem of 18 px, 0.6 em)."""
-MARGIN_PX = 54
-"""Left and right margins of the lines together."""
-LONGEST = 120
-"""The longest line that ``line_length`` allows, in characters."""
-
-
-def line_remarks(study: Study, items: Sequence[Item]) -> list[str]:
-    """Return, for each block with a moving window, the number of texts with several lines, and where the first breaks."""
-    remarks = []
-    for number, place in enumerate(blocks_of(study)):
-        length = int(study.get("procedure", place, "block", "line_length", default=LINE_LENGTH))
-        texts = dict(_texts(study, items, number, place))
-        broken = dict(_broken(texts, length))
-        where = study.place("procedure", place, "block")
-        _require_room(study, where, {item_id: break_lines(text, length) for item_id, text in texts.items()})
-        if not broken:
-            continue
-        first, lines = next(iter(broken.items()))
-        longest = max(cells(line) for text in texts.values() for line in text.split("\n"))
-        mend = (
-            f"line_length: {longest} keeps each on one line"
-            if longest <= LONGEST
-            else f"shorten those of more than {LONGEST} characters to keep each on one line"
-        )
-        most = max(map(len, broken.values()))
-        remarks.append(
-            f"note: {where}: {len(broken)} of {len(texts)} texts take up to {most} lines in the moving window, broken after "
-            f"the same words for everyone (lines have {length} characters at most; first: {first}, after "
-            f"{lines[0].split()[-1]!r}); {mend}"
-        )
-    return remarks
-
-
-def _texts(study: Study, items: Sequence[Item], number: int, place: int) -> Iterator[tuple[str, str]]:
-    """Yield the texts that a block shows word by word: item and condition, and the text."""
-    for step in study.get("procedure", place, "block", "trial"):
-        read = step.get("read", {})
-        for item in items if read.get("as") == "moving_window" else ():
-            if number in blocks_showing(study, item.set_name) and item.role != "exemplar":
-                name = " ".join([item.item_id, *item.condition.values()])
-                yield name, shown_text(read["show"], item)
-
-
-def _broken(texts: dict[str, str], length: int) -> Iterator[tuple[str, list[str]]]:
-    """Yield the texts with more lines than written."""
-    for name, text in texts.items():
-        lines = break_lines(text, length)
-        if len(lines) > len(text.split("\n")):
-            yield name, lines
-
-
-def _require_room(study: Study, where: str, lines: dict[str, list[str]]) -> None:
-    """Raise an error for a line wider than the smallest admitted window."""
-    smallest = study.get("participants", "eligible", "screen")
-    if smallest is None or any("screen_size" in screen for screen in study.get("procedure")):
-        return  # without a rule each page requests the window that it needs; a measured size differs between screens
-    width = int(smallest.split("x")[0])
-    room = int((width - MARGIN_PX) / CELL_PX)
-    for name, broken in lines.items():
-        longest = max(map(cells, broken))
-        if longest > room:
-            needed = math.ceil(longest * CELL_PX) + MARGIN_PX
-            raise UserError(
-                f"{where}: a line of {name} has {longest} characters and needs a window of {needed} pixels; "
-                f"participants.eligible.screen allows {smallest}, which holds {room} characters",
-                mend=f"Set `line_length: {room}`, so that everyone reads the same shorter lines, or allow windows of {needed} "
-                "pixels and more.",
-            )
-
-
 AUDIT = "audit"
 KINDS: Mapping[str, Callable[[Study], Made]] = {
     "sentences": items_from_sentences,
@@ -680,13 +607,14 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
         faults.check(lambda make=make: made.append(make()))
     faults.report()
     tested, practice = made
-    items = with_token_measures([*tested.items, *practice.items], tokenizer)
+    language = tested.language or study.language
+    items = with_sentences(study, [*tested.items, *practice.items], language)
+    items = with_token_measures(items, tokenizer)
     if study.get("design", "lists", default="latin_square") == "latin_square":
         conditions(items)
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)
     orders = possible_orders(study, items)
-    language = tested.language or study.language
     return Made(
         items,
         [*tested.sources, *practice.sources],
@@ -696,7 +624,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
             *restricted,
             *orders,
             *_keys_elsewhere(study),
-            *line_remarks(study, items),
+            *reading_remarks(study, items),
             *_uneven_answers(study, items),
             *_lacking(language, items),
         ],

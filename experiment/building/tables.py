@@ -28,6 +28,7 @@ from experiment.building.material_context import (
     step_of_type,
     targets_of,
 )
+from experiment.building.reading import with_chunks, without_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
 from experiment.procedure import accepted
@@ -480,7 +481,9 @@ def _sentences(
         return sentences(study, rows, design, lines=lines_of(table, "item"))
     shared: dict[str, list[SharedWords]] = {}
     for row in rows:
-        texts = [str(version.row.get("sentence") or "") for version in versions.by_item[str(row["item"])]]
+        of_item = [version.row for version in versions.by_item[str(row["item"])]]
+        unmarked, _ = without_marks(study, of_item, {})
+        texts = [str(version.get("sentence") or "") for version in unmarked]
         if study.get("materials", "scramble", "words") == "starred":
             starred = [parse_stars(text) for text in texts]
             shared[str(row["item"])] = shared_words([(text.text, text.words) for text in starred])
@@ -634,8 +637,10 @@ def sentences(
         optional=tuple(cells_left_empty(study)),
         shared=shared or {},
     )
-    made = sentence_items(rows, design, columns, lines=lines)
-    items = made.items
+    places = {item: f"{design.source}, line {line}" for item, line in lines.items()}
+    unmarked, borders = without_marks(study, rows, places)
+    made = sentence_items(unmarked, design, columns, lines=lines)
+    items = tuple(with_chunks(made.items, borders))
     if answering is not None:
         items = tuple(map(_accepting, items))
         require_readable(study, items)

@@ -36,7 +36,7 @@ from experiment.people.recruitment.codes import DEVICE, Recruitment
 from experiment.people.recruitment.return_links import hold_early_end, hold_if_doubtful
 from experiment.people.service import LiveSession, ScoreTrial, StudyService, is_token, live_session, present
 from experiment.procedure.questions import is_eligible, right_answers
-from experiment.procedure.steps import Verdict, intact_text, verdict_of
+from experiment.procedure.steps import Verdict, intact_parts, parts_of, verdict_of
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, chain, records, session_activity
 from experiment.store.erasure import (
@@ -440,21 +440,25 @@ def _require_agreement(connection: Connection, live: LiveSession, screen: str | 
 
 
 def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return region rows: the words of the plan with the times that the browser measured."""
+    """Return region rows: the parts of the text in the plan with the times that the browser measured."""
     if not given:
         return []
     read = next((step for step in planned["steps"] if step["step"] in UNANSWERED), planned["steps"][-1])
-    shown = (read["text"] or "").split()
+    shown = parts_of(read)
     texts = [planned["shown"].get(name) for name in planned.get("intact", {})]
     is_comparable = any(text and text in (read["text"] or "") for text in texts)
-    intact = intact_text(planned, read["text"]).split() if is_comparable else []
+    intact = intact_parts(planned, read) if is_comparable else [None] * len(shown)
     places = [part["region"] for part in given]
     if max(places) >= len(shown) or len(set(places)) < len(places):
-        raise Problem(400, "a region is not of this text", rule="regions count the words shown, each once")
+        raise Problem(
+            400,
+            "a region is not of this text",
+            rule="regions count the words, chunks or sentences shown, each once",
+        )
     rows = []
     for part in given:
         place = part["region"]
-        form = intact[place] if len(intact) == len(shown) else None
+        form = intact[place]
         changed = None if form is None else form != shown[place]
         rows.append(part | {"shown": shown[place], "intact": form, "is_changed": changed})
     return rows

@@ -12,7 +12,7 @@ import string
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from experiment.parsing.free_answers import decimal_mark
@@ -164,6 +164,56 @@ class SharedBySteps:
     language: str = "en"
 
 
+PARTS = "parts"
+"""Entry of an item's key: by unit (chunk, sentence) and field, the parts of its shown text."""
+ALONE = frozenset({"centred"})
+"""Ways to read in which each part is alone on the screen."""
+Screens = list[tuple[str, list[str]]]
+"""The texts that stand on the screen together, each with its lines."""
+
+
+def text_parts(settings: Mapping[str, Any], item: Item) -> list[str] | None:
+    """Return the words, chunks or sentences that a step shows one after another; None if it shows a whole text."""
+    if settings.get("as", "whole") == "whole":
+        return None
+    names = [settings["show"]] if isinstance(settings["show"], str) else settings["show"]
+    unit = settings.get("by", "word")
+    if unit == "word":
+        return [word for name in names for word in item.shown[name].split()]
+    known = item.key.get(PARTS, {}).get(unit, {})
+    return [part for name in names for part in known.get(name, [item.shown[name]])]
+
+
+def reading_screens(settings: Mapping[str, Any], item: Item, length: int) -> Screens:
+    """Return the texts that a step shows together, with their lines: the whole text, or each part that is alone."""
+    text, parts = shown_text(settings["show"], item), text_parts(settings, item)
+    keeps_words = parts is not None and settings.get("by") != "sentence"
+    if parts is None or settings["as"] not in ALONE:
+        if parts is not None and settings.get("by") == "chunk":
+            return [(text, _lines_of_chunks(text, parts, length))]
+        return [(text, break_lines(text, length, keeps_words=keeps_words))]
+    return [(part, break_lines(part, length, keeps_words=keeps_words)) for part in parts]
+
+
+def _lines_of_chunks(text: str, chunks: Sequence[str], length: int) -> list[str]:
+    """Return the lines of a text that may break at its blanks and, in a script without any, between chunks."""
+    lines, width, end = [""], 0, 0
+    for word in (word for chunk in chunks for word in chunk.split()):
+        begin = text.index(word, end)
+        gap, end, wide = text[end:begin], begin + len(word), cells(word)
+        *paragraphs, gap = gap.split("\n")
+        if paragraphs:
+            lines += [*paragraphs[1:], gap + word]
+            width = cells(lines[-1])
+        elif width + cells(gap) + wide <= length or not lines[-1].strip():
+            lines[-1] += gap + word
+            width += cells(gap) + wide
+        else:
+            lines.append(word)
+            width = wide
+    return lines
+
+
 def make_step(
     kind: str,
     settings: Mapping[str, Any],
@@ -184,8 +234,10 @@ def make_step(
         made = {"multiline": True}  # a reader restores each text on lines of its own
     elif kind == "prime":
         made = {name: _mask(_setting(kind, name, settings), str(text)) for name in ("mask", "backward_mask")}
-    by_word = settings.get("as") == "moving_window"
-    lines = None if text is None else break_lines(text, shared.line_length, keeps_words=by_word)
+    lines = None if text is None else break_lines(text, shared.line_length, keeps_words=False)
+    if kind == "read":
+        made = {"parts": text_parts(settings, item)}
+        lines = [line for _, own in reading_screens(settings, item, shared.line_length) for line in own]
     step: dict[str, Any] = {"step": kind, "caption": None, "text": text, "lines": lines}
     for name, entry in trial_type(kind).plan.items():
         if entry.setting is not None:
@@ -242,6 +294,36 @@ def intact_text(trial: Mapping[str, Any], text: str) -> str:
         shown = trial["shown"].get(name)
         text = text.replace(shown, intact) if shown else text
     return text
+
+
+def parts_of(step: Mapping[str, Any]) -> list[str]:
+    """Return the regions of a planned step: the parts by which its text is read, else the words between blanks."""
+    return list(step.get("parts") or (step["text"] or "").split())
+
+
+def intact_parts(trial: Mapping[str, Any], step: Mapping[str, Any]) -> list[str | None]:
+    """Return the intact form of each region of a planned step; None for all if the intact text cannot be cut alike."""
+    shown, text = parts_of(step), intact_text(trial, step["text"] or "")
+    words, sizes = text.split(), [len(part.split()) for part in shown]
+    if len(words) == sum(sizes) == len((step["text"] or "").split()):
+        ends = list(accumulate(sizes, initial=0))
+        return [" ".join(words[begin:end]) for begin, end in pairwise(ends)]
+    if "".join(shown) == "".join((step["text"] or "").split()) and len(text) == len(step["text"]):
+        # parts of a text without blanks between them
+        letters = "".join(words)
+        ends = list(accumulate(map(len, shown), initial=0))
+        return [letters[begin:end] for begin, end in pairwise(ends)]
+    return [None] * len(shown)
+
+
+def region_lines(step: Mapping[str, Any]) -> list[int | None]:
+    """Return the line, from 0, in which each region of a planned step begins; None where a region is alone on the screen."""
+    regions = parts_of(step)
+    letters = [line for line, text in enumerate(step["lines"] or ()) for _ in "".join(text.split())]
+    sizes = [len("".join(region.split())) for region in regions]
+    if step.get("as") in ALONE or sum(sizes) != len(letters):
+        return [None] * len(regions)
+    return [letters[begin] for begin in accumulate(sizes[:-1], initial=0)]
 
 
 def _choices(

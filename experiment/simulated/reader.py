@@ -20,6 +20,7 @@ import aiohttp
 
 from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
+from experiment.procedure.steps import parts_of, region_lines
 from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
 from experiment.store import Store, records
 from experiment.study import Study
@@ -214,7 +215,7 @@ class SimulatedReader:
         if trial["is_attention_check"]:
             right = True
         times: dict[str, tuple[float, float]] = {}
-        regions: list[dict[str, float]] = []
+        regions: list[dict[str, Any]] = []
         onset = self.clock
         for step in trial["steps"]:
             spent, regions_of_step = self._time(step, trial, onset, draw)
@@ -275,11 +276,11 @@ class SimulatedReader:
 
     def _time(
         self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float, draw: Random
-    ) -> tuple[float, list[dict[str, float]]]:
-        """Return the time of a step and, for a moving window, those of its words."""
+    ) -> tuple[float, list[dict[str, Any]]]:
+        """Return the time of a step and, for a text read part by part, those of its parts."""
         if step["step"] in LASTING:
             return presented_ms(step), []
-        if step.get("as") == "moving_window":
+        if step.get("as", "whole") != "whole":
             regions = self._words(step, trial, onset)
             return sum(region["rt"] for region in regions), regions
         given = self.truth.time
@@ -289,28 +290,27 @@ class SimulatedReader:
             spent += tail.expovariate(1 / given.tail_ms)
         return max(spent, float(step.get("minimum_ms") or 0)), []
 
-    def _words(
-        self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float
-    ) -> list[dict[str, float]]:
-        """Return the regions of a text read word by word; a changed word slows itself and the next."""
+    def _words(self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float) -> list[dict[str, Any]]:
+        """Return the regions of a text read part by part; a changed word slows its part and the next one."""
         given = self.truth.words
         participant_effect = generator(self.seed, "simulated reader", "words", self.name).gauss(
             0, given.participant_sd
         )
         draw = generator(self.seed, "simulated words", self.name, trial["trial_index"])
         costs = self._costs(trial, step["text"])
-        regions: list[dict[str, float]] = []
+        lines = region_lines(step)
+        regions: list[dict[str, Any]] = []
         spilled = 0.0
         number = 0
-        for line, text in enumerate(step["lines"]):
-            for word in text.split():
-                cost = costs.get(number, 0.0)
-                median = given.word_ms + given.letter_ms * len(word)
-                rt = median * math.exp(participant_effect + cost + spilled + draw.gauss(0, given.residual_sd))
-                regions.append({"region": number, "line": line, "onset_ts": onset, "rt": rt})
-                onset += rt
-                spilled = given.spill_over * cost
-                number += 1
+        for place, part in enumerate(parts_of(step)):
+            words = len(part.split())
+            cost = sum(costs.get(word, 0.0) for word in range(number, number + words))
+            median = given.word_ms * words + given.letter_ms * len("".join(part.split()))
+            rt = median * math.exp(participant_effect + cost + spilled + draw.gauss(0, given.residual_sd))
+            regions.append({"region": place, "line": lines[place], "onset_ts": onset, "rt": rt})
+            onset += rt
+            spilled = given.spill_over * cost
+            number += words
         return regions
 
     def _costs(self, trial: Mapping[str, Any], text: str) -> dict[int, float]:

@@ -84,6 +84,12 @@ def _check_steps(study: Study, block: int) -> None:
     _check_ending(study.place(*path), [next(iter(step)) for step in steps])
     _check_restricted(study, path, steps)
     for i, step in enumerate(steps):
+        read = step.get("read", {})
+        if "by" in read and read.get("as", "whole") == "whole":
+            raise UserError(
+                f"{study.place(*path, i, 'read', 'by')} is {read['by']!r}, and the text is shown whole",
+                mend="Say how its parts are shown, as: moving_window, cumulative or centred; or take `by` out.",
+            )
         prime = step.get("prime", {})
         if "for" in prime and "frames" in prime:
             raise UserError(

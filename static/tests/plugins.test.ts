@@ -1,21 +1,30 @@
 import { describe, expect, test } from "vitest";
 import { missedRules, type Measured, needs } from "../src/device";
 import pack from "../../experiment/languages/data/en.json";
-import { dashes, isRightToLeft, wordsOf } from "../src/plugins/moving_window";
 import { framesFor } from "../src/plugins/prime";
 import { goal, questionField, readNumber } from "../src/plugins/question_fields";
+import { dashes, isRightToLeft, piecesOf, wordsOf } from "../src/plugins/self_paced";
 import { type DeviceRules, isAsked, type Question } from "../src/procedure/plan";
 
 const words = pack.texts;
 
-describe("a moving window", () => {
+describe("a text that is read part by part", () => {
   test("cuts a text where the server does, and knows each word's line", () => {
-    expect(wordsOf(["The  dog", "", " barks."])).toEqual([
-      { text: "The", line: 0 },
-      { text: "dog", line: 0 },
-      { text: "barks.", line: 2 },
+    const lines = ["The  dog", "", " barks."];
+    expect(piecesOf(lines, wordsOf(lines))).toEqual([
+      [{ text: "The", part: 0 }, "  ", { text: "dog", part: 1 }],
+      [],
+      [" ", { text: "barks.", part: 2 }],
     ]);
   });
+
+  test("finds parts across blanks, lines and scripts without blanks", () => {
+    const [first, second] = piecesOf(["The old man", "他喜欢"], ["The old", "man 他", "喜欢"]);
+    expect(first!.map((piece) => (typeof piece === "string" ? null : piece.part))).toEqual([0, null, 0, null, 1]);
+    expect(second).toEqual([{ text: "他", part: 1 }, { text: "喜欢", part: 2 }]);
+  });
+
+  test("refuses lines with more than the parts", () => expect(() => piecesOf(["one two"], ["one"])).toThrow('"two"'));
 
   test.each([
     ["garden,", "-------"],

@@ -12,6 +12,7 @@ const text = (kind: string, words: string) => ({ step: kind, caption: null, text
 const asked = { ask: "Which?", time_limit_ms: null, multiline: false };
 const STEPS = [
   [{ ...text("read", "one two"), as: "moving_window", minimum_ms: 0 }],
+  [{ ...text("read", "one two three"), as: "centred", parts: ["one two", "three"], lines: ["one two", "three"], minimum_ms: 0 }],
   [{ ...text("read", "one"), as: "whole", minimum_ms: 0 }],
   [
     { ...text("prime", "gadren"), mask: "######", mask_ms: 30, frames: 2, prime_ms: 0, backward_mask: "&&&&&&", backward_ms: 30 },
@@ -83,9 +84,9 @@ test("the visual simulation walks through every screen by its own buttons and ke
   await jsPsych.simulate([{ timeline: unfold(PLAN, conduct) }], "visual");
   const data = jsPsych.data.get().values() as { trial_type: string; simulated?: boolean; regions?: unknown[] }[];
   const steps = data.filter((one) => /read|prime|choose|recover|answer/.test(one.trial_type));
-  expect(steps.map((one) => one.trial_type.replace("wrods-", ""))).toEqual(["read", "read", "prime", "choose", "recover", "answer"]);
+  expect(steps.map((one) => one.trial_type.replace("wrods-", ""))).toEqual(["read", "read", "read", "prime", "choose", "recover", "answer"]);
   expect(steps.every((one) => one.simulated)).toBe(true);
-  expect(steps[0]!.regions).toHaveLength(2);
+  expect(steps.slice(0, 2).map((one) => one.regions)).toEqual([expect.objectContaining({ length: 2 }), expect.objectContaining({ length: 2 })]);
   expect(stored).toEqual([]);
   const given = answers["questions-1"]!;
   const asked = QUESTIONS.slice(0, -1).flatMap((one) => (one.rows ?? [one]).map(({ name }) => name));

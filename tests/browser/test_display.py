@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from experiment.building.build import CELL_PX, MARGIN_PX
+from experiment.building.reading import CELL_PX, MARGIN_PX
 from tests.browser.plans import INSTRUCTIONS, TEXTS, ab, block, choose, feedback, plan, read, trial
 from tests.browser.walking import finished, start, trial_shown, until
 

@@ -117,6 +117,41 @@ def test_a_moving_window_shows_one_word_at_a_time_and_times_each(opened):
     assert row["rt"] == pytest.approx(row["response_ts"] - row["onset_ts"], abs=1e-6)
 
 
+PARTS = [" ".join(WORDS[:2]), " ".join(WORDS[2:4]), " ".join(WORDS[4:])]
+
+
+@pytest.mark.parametrize("mode", ["moving_window", "cumulative", "centred"])
+def test_parts_are_uncovered_one_after_another(opened, mode):
+    lines = PARTS if mode == "centred" else LINES
+    reading = read(TEXT, lines=lines, parts=PARTS, **{"as": mode})
+    server, page = shown(opened, trial(0, [reading, choose()]), kind="read")
+    assert set(page.locator(".trial.read .stimulus").inner_text()) <= set("- \n")
+    seen = []
+    for number in range(len(PARTS)):
+        page.keyboard.press("Space")
+        page.wait_for_function(
+            "(last) => [...document.querySelectorAll('.word:not([aria-hidden])')].at(-1)?.textContent === last",
+            arg=PARTS[number].split()[-1],
+        )
+        seen.append(" ".join(page.locator(".word:not([aria-hidden])").all_inner_texts()))
+        if mode == "centred":
+            assert page.locator(".trial.read .stimulus").inner_text() == PARTS[number]
+            box = page.locator(".trial.read .stimulus").bounding_box()
+            assert box["x"] + box["width"] / 2 == pytest.approx(page.viewport_size["width"] / 2, abs=2)
+    if mode == "cumulative":
+        assert seen == [" ".join(PARTS[: number + 1]) for number in range(len(PARTS))]
+    else:
+        assert seen == PARTS
+    page.keyboard.press("Space")
+    trial_shown(page, "choose")
+    page.keyboard.press("j")
+    finished(page, server)
+    regions = server.trials[0, 1]["regions"]
+    assert [region["region"] for region in regions] == [0, 1, 2]
+    assert [region["line"] for region in regions] == ([None] * 3 if mode == "centred" else [0, 0, 1])
+    assert all(region["rt"] > 0 for region in regions)
+
+
 def test_a_held_space_bar_uncovers_one_word(opened):
     reading = read(TEXT, lines=LINES, **{"as": "moving_window"})
     _, page = shown(opened, trial(0, [reading]), kind="read")

@@ -16,7 +16,7 @@ from experiment.models.prompts import Turn, changed_field, read_step
 from experiment.models.prompts.prompter import BLANK
 from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
-from experiment.procedure.steps import feedback_text, intact_text, verdict_of
+from experiment.procedure.steps import feedback_text, intact_parts, parts_of, region_lines, verdict_of
 from experiment.scoring.published import in_its_form
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
 from experiment.trials import CHOSEN, UNANSWERED
@@ -407,23 +407,20 @@ class ModelSession:
 
 
 def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the words that a trial shows for reading, with the intact ones if both texts have equally many."""
+    """Return the regions that a trial shows for reading: words, or the parts by which people read, with the intact forms."""
     step = read_step(trial)
     if step is None:
         return []
-    shown = step["text"].split()
-    intact = intact_text(trial, step["text"]).split()
-    lines = [line for line, words in enumerate(step["lines"] or ()) for _ in words.split()]
-    same_length = len(intact) == len(shown)
+    regions = zip(parts_of(step), intact_parts(trial, step), region_lines(step), strict=True)
     return [
         {
             "region": place,
-            "shown": word,
-            "intact": intact[place] if same_length else None,
-            "is_changed": intact[place] != word if same_length else None,
-            "line": lines[place] if len(lines) == len(shown) else None,
+            "shown": shown,
+            "intact": intact,
+            "is_changed": None if intact is None else intact != shown,
+            "line": line,
         }
-        for place, word in enumerate(shown)
+        for place, (shown, intact, line) in enumerate(regions)
     ]
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from experiment.languages import wording
 from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, Picture
-from experiment.procedure.steps import feedback_text
+from experiment.procedure.steps import feedback_text, parts_of
 from experiment.trials import CHOSEN, TYPED, UNANSWERED
 from stimuli.errors import UserError
 from stimuli.papers import papers
@@ -217,7 +217,6 @@ Strategy = Literal["direct", "chain_of_thought", "unscramble_first"]
 MAX_CHOICE_TOKENS = 16
 ANSWER_TOKENS, LONG_ANSWER_TOKENS = 128, 1024
 BLANK = "\n\n"
-_WORD = re.compile(r"\S+")
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ class Turn:
     max_tokens: int  # most tokens to generate
     # Texts at which a local model stops generating; an API gets none (its first line is read instead)
     stop: tuple[str, ...] = ()
-    # Positions of the words to read, in characters of ``text``; empty if nothing is read
+    # Positions of the regions to read (words, chunks or sentences), in characters of ``text``; empty if nothing is read
     words: tuple[tuple[int, int], ...] = ()
     temperature: float | None = None  # the paper's, for its own prompts
     pictures: tuple[Picture, ...] = ()  # the pictures at the marks in ``text``
@@ -430,7 +429,7 @@ class Prompter:
         return _room_for(step["text"] or "")
 
     def _places(self, trial: Mapping[str, Any], content: str) -> tuple[tuple[int, int], ...]:
-        """Return the positions of the words to read; the step's text follows exemplars and earlier steps."""
+        """Return the positions of the regions to read; the step's text follows exemplars and earlier steps."""
         step = read_step(trial)
         if step is None:
             return ()
@@ -441,8 +440,13 @@ class Prompter:
             begin = content.index(earlier["text"], begin) + len(earlier["text"]) if earlier["text"] else begin
         if trial["exemplars"] and step is trial["steps"][-1]:
             begin = content.rindex(self.words["item"]) if self.words["item"] in content else begin
-        begin = content.index(step["text"], begin)
-        return tuple((begin + match.start(), begin + match.end()) for match in _WORD.finditer(step["text"]))
+        end = content.index(step["text"], begin)
+        places = []
+        for region in parts_of(step):
+            begin = content.index(region, end)
+            end = begin + len(region)
+            places.append((begin, end))
+        return tuple(places)
 
 
 def changed_field(trial: Mapping[str, Any]) -> str | None:
@@ -465,7 +469,7 @@ def _restored(trial: Mapping[str, Any], text: str) -> dict[str, Any]:
         return dict(trial)
     shown = trial["shown"][name]
     steps = [
-        {**step, "text": step["text"].replace(shown, text)}
+        {**step, "text": step["text"].replace(shown, text), "parts": None}
         if step["text"] and shown in step["text"]
         else step
         for step in trial["steps"]

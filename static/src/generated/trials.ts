@@ -84,10 +84,12 @@ export type ReadStep = {
   caption: string | null;
   /** The text to read. */
   text: string;
-  /** The text in fixed lines; null without fixed lines. */
+  /** The text in fixed lines, which a part that is alone on the screen begins; null without fixed lines. */
   lines: string[] | null;
-  /** How the text is shown: whole or moving_window. */
+  /** How the text is shown: whole, moving_window, cumulative or centred. */
   as: string;
+  /** The words, chunks or sentences that are read one after another; null for a whole text. */
+  parts: string[] | null;
   /** Minimum time before the reader can continue, ms. */
   minimum_ms: number;
 };
@@ -365,10 +367,12 @@ export const readParameters = <const>{
   caption: { type: ParameterType.STRING, default: null },
   /** The text to read. */
   text: { type: ParameterType.STRING, default: undefined },
-  /** The text in fixed lines; null without fixed lines. */
+  /** The text in fixed lines, which a part that is alone on the screen begins; null without fixed lines. */
   lines: { type: ParameterType.STRING, array: true, default: [] },
-  /** How the text is shown: whole or moving_window. */
+  /** How the text is shown: whole, moving_window, cumulative or centred. */
   as: { type: ParameterType.STRING, default: "whole" },
+  /** The words, chunks or sentences that are read one after another; null for a whole text. */
+  parts: { type: ParameterType.STRING, array: true, default: [] },
   /** Minimum time before the reader can continue, ms. */
   minimum_ms: { type: ParameterType.FLOAT, default: 0 },
 };

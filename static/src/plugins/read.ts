@@ -1,4 +1,4 @@
-/** `wrods-read`: a text read at one's own pace, all of it at once or through a window that moves from word to word. */
+/** `wrods-read`: a text read at one's own pace, all of it at once or part by part. */
 
 import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
@@ -8,9 +8,9 @@ import { isPlainStroke, keyName } from "../keys";
 import type { Messages } from "../messages";
 import { Exposure } from "../timing/exposure";
 import { fitLines, studyLines } from "./lines";
-import { MovingWindow, type Region, wordsOf } from "./moving_window";
 import { MinimumTime, NOT_EARLY } from "./minimum";
 import { pageParameters } from "./parameters";
+import { MODES, type Region, SelfPacedText, wordsOf } from "./self_paced";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, keyButton, trialScreen } from "./stimulus";
 
@@ -31,36 +31,36 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
   constructor(private readonly jsPsych: JsPsych) {}
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<ReadData> {
-    if (trial.as !== "whole" && trial.as !== "moving_window") {
-      throw new Error(`wrods-read shows texts "whole" or by "moving_window"; the plan asks for "${trial.as}"`);
+    const mode = MODES.find((one) => one === trial.as) ?? null;
+    if (mode === null && trial.as !== "whole") {
+      throw new Error(`wrods-read shows texts as whole, ${MODES.join(", ")}; the plan asks for "${trial.as}"`);
     }
     const messages = trial.messages as Messages;
     const language = trial.language ?? "en";
     const itemsLanguage = trial.items_language ?? language;
     const lines = linesOf(trial);
-    const moving = trial.as === "moving_window" ? new MovingWindow(lines, itemsLanguage) : null;
-    const text = moving?.element ?? studyLines(trial.text, lines, itemsLanguage);
-    const button = keyButton(["space"], messages, moving ? messages.next_word : messages.go_on);
+    const paced = mode && new SelfPacedText(lines, partsOf(trial), mode, itemsLanguage);
+    const text = paced?.element ?? studyLines(trial.text, lines, itemsLanguage);
+    const isByWord = paced !== null && partsOf(trial).length === wordsOf(lines).length;
+    const button = keyButton(["space"], messages, isByWord ? messages.next_word : messages.go_on);
     const item = captioned(trial.caption ?? null, text, language);
     const screen = trialScreen("read", messages, { item, below: [element("div", { class: "actions" }, button)] });
     const minimum = trial.minimum_ms ?? 0;
 
     const exposure = await Exposure.begin(display, screen, text, () => {
-      if (!moving) return;
-      moving.keepPlaces();
-      fitLines(screen);
+      paced?.arrange(() => fitLines(screen));
     });
     screen.focus({ preventScroll: true });
     onLoad?.();
     const isTooEarly = (now: number): boolean =>
-      moving ? moving.isLast && now - (moving.onset ?? now) < minimum : now - exposure.onset < minimum;
+      paced ? paced.isLast && now - (paced.onset ?? now) < minimum : now - exposure.onset < minimum;
     const early = new MinimumTime(exposure, minimum, [button], isTooEarly);
     const response = await new Promise<Event | null>((resolve) => {
       const listening = new AbortController();
       const answer = (event: Event): void => {
         if (!exposure.accepts(event)) return;
         if (isTooEarly(event.timeStamp)) return early.note(event, "space");
-        if (moving && !moving.press(event.timeStamp, minimum)) return;
+        if (paced && !paced.press(event.timeStamp, minimum)) return;
         listening.abort();
         resolve(event);
       };
@@ -82,30 +82,33 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     });
     const presses = early.stop();
     const times = { ...(await exposure.end(response)), ...presses };
-    if (!moving || response === null) return { ...times, reading_time: times.rt };
-    // Reading begins with the first word: dashes are nothing to read.
-    return { ...times, reading_time: response.timeStamp - (moving.onset ?? exposure.onset), regions: moving.regions };
+    if (!paced || response === null) return { ...times, reading_time: times.rt };
+    // Reading begins with the first part: dashes are nothing to read.
+    return { ...times, reading_time: response.timeStamp - (paced.onset ?? exposure.onset), regions: paced.regions };
   }
 
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<ReadData> {
-    const words = wordsOf(linesOf(trial));
-    const isMoving = trial.as === "moving_window";
-    const times = { ...plausibleTimes(250 * words.length, { minimum_ms: trial.minimum_ms }), ...NOT_EARLY };
+    const parts = partsOf(trial);
+    const isPaced = trial.as !== "whole";
+    const times = { ...plausibleTimes(250 * wordsOf(linesOf(trial)).length, { minimum_ms: trial.minimum_ms }), ...NOT_EARLY };
     if (mode === "visual") {
       const press = (): void => this.jsPsych.pluginAPI.pressKey(" ");
-      const pressing = setInterval(press, isMoving ? 300 : (times.rt ?? 0));
+      const pressing = setInterval(press, isPaced ? 300 : (times.rt ?? 0));
       return this.trial(this.jsPsych.getDisplayElement(), trial, onLoad)
         .then((data): ReadData => ({ ...data, simulated: true }))
         .finally(() => clearInterval(pressing));
     }
     onLoad?.();
-    if (!isMoving) return Promise.resolve({ ...times, reading_time: times.rt, simulated: true });
-    const each = (times.rt ?? 0) / words.length;
-    const regions = words.map((word, region) => {
-      return { region, line: word.line, onset_ts: times.onset_ts + region * each, rt: each };
-    });
+    if (!isPaced) return Promise.resolve({ ...times, reading_time: times.rt, simulated: true });
+    const each = (times.rt ?? 0) / parts.length;
+    const regions = parts.map((_, region) => ({ region, line: null, onset_ts: times.onset_ts + region * each, rt: each }));
     return Promise.resolve({ ...times, reading_time: times.rt, regions, simulated: true });
   }
+}
+
+/** The parts of a text that is read part by part; the words of one whose plan names none. */
+function partsOf(trial: { text: string; lines?: string[] | null | undefined; parts?: string[] | null | undefined }): string[] {
+  return trial.parts && trial.parts.length > 0 ? trial.parts : wordsOf(linesOf(trial));
 }
 
 function linesOf(trial: { text: string; lines?: string[] | null | undefined }): string[] {

@@ -1,11 +1,11 @@
-/** `wrods-window-size`: asks for a wider window where the lines of a moving window do not fit at their full size. */
+/** `wrods-window-size`: asks for a wider window where the lines of a text that is read part by part do not fit at their full size. */
 
 import { type JsPsych, type JsPsychPlugin, ParameterType, type TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { fill, type Messages } from "../messages";
 import { showPage } from "../page";
-import { roomFor } from "./moving_window";
 import { pageParameters } from "./parameters";
+import { roomFor } from "./self_paced";
 
 const info = <const>{
   name: "wrods-window-size",

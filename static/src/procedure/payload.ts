@@ -1,7 +1,7 @@
 /** One trial's row: what its steps recorded, in the form that the server takes (docs/contracts.md). */
 
 import type { PrimeRecord, ReadRecord, StepRecord, TrialRecord } from "../generated/trials";
-import type { Region } from "../plugins/moving_window";
+import type { Region } from "../plugins/self_paced";
 import type { Simulated } from "../plugins/simulation";
 import type { TypingRecord } from "../plugins/typing";
 import type { PlannedTrial } from "./plan";

@@ -165,7 +165,7 @@ export function stimulusTexts(plan: Plan): string {
       step.caption,
       ...("labels" in step ? [...step.labels, ...(step.options ?? [])] : []),
       ...(step.step === "prime" ? [step.mask, step.backward_mask] : []),
-      ...(step.step === "read" && step.as === "moving_window" ? ["-"] : []),
+      ...(step.step === "read" && step.as !== "whole" ? ["-"] : []),
     ]),
   ]);
   return [...new Set(texts.filter((text) => text !== null).join(""))].join("");

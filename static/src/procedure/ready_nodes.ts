@@ -1,7 +1,7 @@
-/** What is set right before a trial: full screen that the reader left, and a window in which a moving window's lines fit. */
+/** What is set right before a trial: full screen that the reader left, and a window in which the lines fit that are read part by part. */
 
 import { type FullScreenData, FullScreenPlugin } from "../plugins/full_screen";
-import { roomFor } from "../plugins/moving_window";
+import { roomFor } from "../plugins/self_paced";
 import { type WindowSizeData, WindowSizePlugin } from "../plugins/window_size";
 import { type Plan, trialsOf } from "./plan";
 import type { Conduct, Node } from "./session";
@@ -28,7 +28,7 @@ function fullScreenAgain({ screens, language }: Plan, conduct: Conduct): Node[] 
 
 function widerWindow(plan: Plan, conduct: Conduct): Node[] {
   const { messages, progress, recorder, jsPsych } = conduct;
-  const lines = movingLines(plan);
+  const lines = pacedLines(plan);
   if (lines.length === 0) return [];
   /** The width at which it was last found out whether the lines fit. */
   let checked = NaN;
@@ -53,8 +53,8 @@ function widerWindow(plan: Plan, conduct: Conduct): Node[] {
   return [{ timeline: [node], conditional_function: isTooNarrow }];
 }
 
-/** Every line that is read word by word. */
-function movingLines(plan: Plan): string[] {
+/** Every line that is read part by part. */
+function pacedLines(plan: Plan): string[] {
   const steps = plan.screens.flatMap(trialsOf).flatMap((trial) => trial.steps);
-  return [...new Set(steps.flatMap((step) => (step.step === "read" && step.as === "moving_window" ? (step.lines ?? []) : [])))];
+  return [...new Set(steps.flatMap((step) => (step.step === "read" && step.as !== "whole" ? (step.lines ?? []) : [])))];
 }

@@ -73,7 +73,7 @@ function stepNode(
   }
   const captioned = { ...texts, caption: step.caption ?? null };
   if (step.step === "read") {
-    return { type: ReadPlugin, ...captioned, as: step.as, minimum_ms: step.minimum_ms ?? 0 };
+    return { type: ReadPlugin, ...captioned, as: step.as, parts: step.parts ?? [], minimum_ms: step.minimum_ms ?? 0 };
   }
   const asked = {
     ...captioned,

@@ -1,0 +1,232 @@
+"""Texts are read word by word, by chunk or by sentence: the same parts for people and models, in lines that are fixed before."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from experiment.building import build_study, make_items
+from experiment.checking import load_study
+from experiment.models.engine import RegionScore
+from experiment.models.planning.session import region_rows
+from experiment.models.prompts.prompter import render
+from experiment.people.response_intake import _regions
+from experiment.procedure import plan_session, trials_of
+from experiment.simulated.reader import SimulatedReader
+from experiment.simulated.truth import GroundTruth, TrueEffects
+from experiment.study import Study
+from stimuli.errors import UserError
+
+CHOOSE = (
+    "        - choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}\n"
+    "      break_every: 2\n"
+)
+READ = "        - read: {show: sentence, as: moving_window}\n        - recover: {show: sentence, ask: Type it.}\n"
+LONG = "The *gardener* gave the very old roses plenty of fresh cold water before the sun went down again."
+
+
+def reading(make_study: Callable[..., Study], *changes: tuple[str, str], block: str = "") -> Study:
+    """Return a study whose sentences are read word by word."""
+    small = make_study()
+    (small.folder / "sentences.csv").write_text(
+        f"item,sentence\nlong,{LONG}\nshort,The *dog* barks.\n", "utf-8"
+    )
+    return make_study(
+        (
+            "materials: {words: words.txt}",
+            "materials: {sentences: sentences.csv, scramble: {words: starred}}",
+        ),
+        ("  - practice: {items: practice.csv, feedback: true, pass: 50%}\n", ""),
+        (CHOOSE, f"{READ}{block}"),
+        *changes,
+    )
+
+
+def test_check_says_how_many_texts_break_and_after_which_word(make_study):
+    remarks = make_items(reading(make_study)).remarks
+    (said,) = [line for line in remarks if "moving window" in line]
+    assert re.search(r"line 12: procedure\[3\]\.block: 2 of 4 .* 2 .*long intact.*'water'", said)
+    assert f"line_length: {len(LONG) - 2} " in said
+
+
+def test_a_line_wider_than_the_smallest_window_is_refused_with_the_length_that_fits(make_study):
+    small = ("seed: 7\n", "seed: 7\nparticipants: {eligible: {screen: 1024x640}}\n")
+    with pytest.raises(UserError, match=r"long intact .*\b6\d\b.*\b56\b") as told:
+        make_items(reading(make_study, small))
+    assert "line_length: 56" in str(told.value)
+    shorter = reading(make_study, small, block="      line_length: 56\n")
+    assert make_items(shorter).items
+
+
+def test_everyone_gets_the_same_breaks_in_the_plan(make_study):
+    study = reading(make_study)
+    items = make_items(study).items
+    breaks = set()
+    for key in ("one", "two", "three"):
+        plan = plan_session(study, items, list_id=1, session_key=key)
+        (lines,) = [
+            tuple(map(len, step["lines"]))
+            for trial in trials_of(plan)
+            for step in trial["steps"]
+            if step["step"] == "read" and trial["item_id"] == "long"
+        ]
+        breaks.add(lines)
+    assert len(breaks) == 1
+
+
+CHUNKED = "The old *teacher* / gave // lent / the roses."
+CHINESE = "他/喜欢/看书。"
+STUDY = """
+wrods: 1
+study: parts
+title: Parts
+language: {language}
+seed: 5
+materials: {{sentences: sentences.csv{scramble}}}
+design: {{factors: {{spelling: {levels}}}, lists: one}}
+procedure:
+  - consent: text.md
+  - block:
+      line_length: 24
+      trial:
+        - read: {{show: sentence, as: {mode}, by: {unit}}}
+        - choose: {{show: question, keys: {{'yes': j, 'no': f}}}}
+  - debrief: text.md
+"""
+
+
+@pytest.fixture
+def parted(tmp_path):
+    """Return a function that writes a study of sentences that are read part by part."""
+
+    def make(
+        sentence=CHUNKED,
+        *,
+        mode="moving_window",
+        unit="chunk",
+        language="en",
+        stars=True,
+        levels="{intact: none, transposed: {transpose: internal}}",
+    ):
+        (tmp_path / "sentences.csv").write_text(
+            f'item,sentence,question,answer\none,"{sentence}",A teacher / or not?,yes\n', "utf-8"
+        )
+        (tmp_path / "text.md").write_text("# Text\n\nSome text.", "utf-8")
+        scramble = ", scramble: {words: starred}" if stars else ""
+        text = STUDY.format(language=language, mode=mode, unit=unit, scramble=scramble, levels=levels)
+        (tmp_path / "study.yaml").write_text(text, "utf-8")
+        return load_study(tmp_path)
+
+    return make
+
+
+def first_trial(study, level="transposed"):
+    build_study(study)
+    study = load_study(study.folder)
+    trials = trials_of(plan_session(study, study.items, list_id=1, session_key="s"))
+    return study, next(trial for trial in trials if trial["condition"]["spelling"] == level)
+
+
+def test_chunks_are_read_one_after_another_and_their_marks_are_nowhere(parted):
+    study, trial = first_trial(parted())
+    read, choose = trial["steps"]
+    teacher = next(word for word in read["text"].split() if word.startswith("t") and word != "the")
+    assert teacher != "teacher"
+    assert read["parts"] == [f"The old {teacher}", "gave / lent", "the roses."]
+    assert read["text"] == " ".join(read["parts"])
+    assert read["lines"] == [f"The old {teacher} gave /", "lent the roses."]
+    assert choose["text"] == "A teacher / or not?", "what is not read by chunk keeps its slashes"
+    plan = plan_session(study, study.items, list_id=1)
+    request = render(plan, trial)
+    content = request.messages[0].content
+    assert [content[span.start : span.end] for span in request.regions] == read["parts"]
+    scores = [RegionScore(float(number), 1) for number in (1, 2, 3)]
+    rows = region_rows(trial, scores)
+    assert [(row["shown"], row["intact"], row["is_changed"], row["line"]) for row in rows] == [
+        (f"The old {teacher}", "The old teacher", True, 0),
+        ("gave / lent", "gave / lent", False, 0),
+        ("the roses.", "the roses.", False, 1),
+    ]
+    given = [{"region": place, "line": 0, "onset_ts": 1.0, "rt": 9.0} for place in range(3)]
+    assert [row["intact"] for row in _regions(trial, given)] == [row["intact"] for row in rows]
+
+
+@pytest.mark.parametrize("unit", ["word", "sentence"])
+def test_a_slash_is_a_slash_unless_chunks_are_asked_for(parted, unit):
+    _, trial = first_trial(parted(CHUNKED, unit=unit), "intact")
+    read = trial["steps"][0]
+    assert read["text"] == CHUNKED.replace("*", "")
+    assert read["parts"] == (read["text"].split() if unit == "word" else [read["text"]])
+
+
+def test_sentences_are_those_of_the_intact_text(parted):
+    _, trial = first_trial(parted("Dr. *Miller* left. He *slept* well.", unit="sentence"))
+    parts = trial["steps"][0]["parts"]
+    assert [len(part.split()) for part in parts] == [3, 3]
+    assert " ".join(parts) == trial["steps"][0]["text"]
+
+
+def test_chunks_of_a_script_without_blanks_join_without_any(parted):
+    _, trial = first_trial(
+        parted(CHINESE, language="zh", stars=False, levels="{intact: none, gone: withhold}"), "intact"
+    )
+    read = trial["steps"][0]
+    assert (read["text"], read["parts"]) == ("他喜欢看书。", ["他", "喜欢", "看书。"])
+    rows = region_rows(trial, [RegionScore(1.0, 1)] * 3)
+    assert [row["intact"] for row in rows] == read["parts"]
+
+
+def test_long_texts_of_a_script_without_blanks_break_between_chunks(parted):
+    sentence = "/".join(["我们喜欢"] * 5)
+    _, trial = first_trial(
+        parted(sentence, language="zh", stars=False, levels="{intact: none, gone: withhold}"), "intact"
+    )
+    assert trial["steps"][0]["lines"] == ["我们喜欢" * 3, "我们喜欢" * 2]
+
+
+def test_a_change_that_crosses_a_border_is_refused_with_its_item(parted):
+    study = parted(
+        "The old man / gave the roses.", stars=False, levels="{intact: none, moved: {words: shuffle}}"
+    )
+    with pytest.raises(UserError, match=r"'one'.*'moved'.*chunk"):
+        make_items(study)
+
+
+@pytest.mark.parametrize("sentence", ["The old / / man", "/ The man left."])
+def test_an_empty_chunk_is_refused_with_its_line(parted, sentence):
+    with pytest.raises(UserError, match=r"sentences\.csv, line 2.*empty chunk"):
+        make_items(parted(sentence, stars=False))
+
+
+def test_texts_without_chunks_are_refused_if_all_are(parted):
+    with pytest.raises(UserError, match=r"procedure\[2\].*chunk"):
+        make_items(parted("The *teacher* left."))
+
+
+def test_each_part_that_is_alone_has_its_own_lines(parted):
+    _, trial = first_trial(parted(mode="centred"), "intact")
+    assert trial["steps"][0]["lines"] == trial["steps"][0]["parts"]
+    rows = region_rows(trial, [RegionScore(1.0, 1)] * 3)
+    assert [row["line"] for row in rows] == [None] * 3
+    long = parted("A *teacher* who was very tired lent it. He left.", mode="centred", unit="sentence")
+    _, trial = first_trial(long, "intact")
+    assert trial["steps"][0]["lines"] == ["A teacher who was very", "tired lent it.", "He left."]
+    (said,) = [line for line in make_items(long).remarks if "2 lines" in line]
+    assert "'very'" in said
+
+
+@pytest.mark.parametrize("mode", ["cumulative", "centred"])
+def test_simulated_readers_read_part_by_part(parted, mode):
+    study, trial = first_trial(parted(mode=mode))
+    answer = SimulatedReader(
+        "S001", study, GroundTruth(TrueEffects(50.0, {}, 0, 0), TrueEffects(6.0, {}, 0, 0))
+    ).answer(trial)
+    assert [region["region"] for region in answer["regions"]] == [0, 1, 2]
+    assert answer["reading_time"] == pytest.approx(sum(region["rt"] for region in answer["regions"]))
+
+
+def test_parts_of_a_whole_text_are_refused(parted):
+    with pytest.raises(UserError, match=r"by is 'chunk'"):
+        parted(mode="whole")
