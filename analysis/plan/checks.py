@@ -43,6 +43,7 @@ class PlanContext:
     steps: Collection[str] | None = None  # the steps with which trials end
     compares_items: bool = False
     assistive_input: bool = False  # whether the study allows text without key strokes
+    people_only: Collection[str] = ()  # factors between whose levels models read the same
 
 
 def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -53,7 +54,7 @@ def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> 
             yield from check(spec, design)
     if design.factors is None or "compare" in broken:
         return
-    faults = list(_factors(spec, design.factors))
+    faults = [*_factors(spec, design.factors), *_same_for_models(spec, design)]
     yield from faults
     if not faults and "within" not in broken:
         yield from _within(spec, design.factors)
@@ -113,6 +114,18 @@ def _readers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
                 "Give each reader a different measure, such as measure: {human: reading_time, "
                 f"MODEL: {name}}}, or compare models alone.",
                 keys,
+            )
+
+
+def _same_for_models(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
+    """Yield each model that reads the same at all levels of a factor that is compared."""
+    same = [name for name in factors_compared(spec) if name in design.people_only]
+    for i, reader in enumerate(readers_of(spec)):
+        if same and reader not in PEOPLE:
+            yield PlanFault(
+                f" names {reader}, and models read the same at all levels of {same[0]}",
+                f"Leave {reader} out of this analysis, or leave {same[0]} out of compare.",
+                ("between", i),
             )
 
 

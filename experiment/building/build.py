@@ -130,9 +130,11 @@ def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> Co
 
 
 def _of_materials(study: Study) -> dict[str, str]:
-    """Return the factors whose levels pick rows or versions, each with its first level."""
+    """Return the factors whose levels pick rows or versions, or set steps, each with its first level."""
     crossing = study.crossing
-    first = {factor: levels[0] for factor, levels in crossing.versions.items()}
+    first = {
+        factor: next(iter(levels)) for factor, levels in [*crossing.versions.items(), *crossing.steps.items()]
+    }
     return {**(crossing.rows[0][0] if crossing.rows else {}), **first}
 
 
@@ -466,6 +468,7 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     settings = study.get("materials", "audit", default={})
     items = _apart(made.items, study.between)
     lists = _together(study, items)
+    items = _as_shown(items, study.crossing.steps)
     items = _apart(items, study.crossing.versions)
     return audit_items(
         items,
@@ -477,6 +480,16 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
         every_line=study.get("design", "lists") == "one",
         by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
     )
+
+
+def _as_shown(items: Sequence[Item], factors: Mapping[str, Mapping[str, object]]) -> list[Item]:
+    """Return items once for all levels that set steps of trials, which show the same texts."""
+    first = {factor: next(iter(levels)) for factor, levels in factors.items()}
+    return [
+        replace(item, condition={name: level for name, level in item.condition.items() if name not in first})
+        for item in items
+        if item.role != "test" or all(item.condition[factor] == level for factor, level in first.items())
+    ]
 
 
 def _apart(items: Sequence[Item], factors: Collection[str]) -> list[Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -43,8 +44,23 @@ class Made:
 
 
 def in_design(study: Study, items: Iterable[Item], picked: Mapping[str, str] | None = None) -> list[Item]:
-    """Return items with their condition by the design's factors, if recipes used only the cell."""
-    return [replace(item, condition=study.crossing.condition(item.condition, picked)) for item in items]
+    """Return items with their condition by the design's factors, if recipes used only the cell.
+
+    Each test item is repeated at all levels that set steps of trials; fillers take these levels in turn.
+    """
+    presentations = study.crossing.presentations
+    n_versions = math.prod(map(len, study.crossing.versions.values()))  # which fillers take in turn as well
+    n_fillers = 0
+    placed = []
+    for item in items:
+        shown = presentations if item.role == "test" else [{}]
+        if item.role == "filler":
+            shown = [presentations[n_fillers // n_versions % len(presentations)]]
+            n_fillers += 1
+        for levels in shown:
+            condition = study.crossing.condition(item.condition, {**(picked or {}), **levels})
+            placed.append(replace(item, condition=condition))
+    return placed
 
 
 def item_design(study: Study) -> ItemDesign:
@@ -90,8 +106,11 @@ def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
         for step in study.get("procedure", place, "block", "trial"):
             ((kind, settings),) = step.items()
             for name, parameter in trial_type(kind).parameters.items():
-                shown = settings.get(name, []) if parameter.type == "fields" else []
-                names += [shown] if isinstance(shown, str) else shown
+                for at_level in (
+                    study.steps_at_all_levels(kind, settings) if parameter.type == "fields" else ()
+                ):
+                    shown = at_level.get(name, [])
+                    names += [shown] if isinstance(shown, str) else shown
     return list(dict.fromkeys(names))
 
 

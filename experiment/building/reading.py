@@ -43,11 +43,12 @@ _TIGHT = regex.compile(rf"(?<={_UNSPACED}){_BORDER} | {_BORDER}(?={_UNSPACED})")
 
 
 def reading_steps(study: Study) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """Yield number, place in the procedure and settings for each block's step that shows a text to read."""
+    """Yield number, place in the procedure and settings for each block's step that shows a text to read, at all levels."""
     for number, place in enumerate(blocks_of(study)):
         for step in study.get("procedure", place, "block", "trial"):
             if "read" in step:
-                yield number, place, step["read"]
+                for read in study.steps_at_all_levels("read", step["read"]):
+                    yield number, place, read
 
 
 def fields_by(study: Study, unit: str) -> list[str]:

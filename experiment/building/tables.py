@@ -425,7 +425,7 @@ def items_from_sentences(study: Study) -> Made:
     if fillers:
         design = replace(item_design(study), factor=None, levels={"": "none"}, role="filler", on_bad="stop")
         design = replace(design, source=materials["sentences"])
-        items += sentences(study, fillers, design, lines=lines_of(table, "item")).items
+        items += in_design(study, sentences(study, fillers, design, lines=lines_of(table, "item")).items)
     items = _with_compared_columns(study, items, {str(row["item"]): row for row in table.rows})
     return Made(items, [file], [*remarks, *notes], skipped)
 

@@ -326,10 +326,12 @@ class PlanBuilder:
     def _trial(self, item: Item, block: str, settings: Mapping[str, Any]) -> PlannedTrial:
         order = self._choice_order(item, settings)
         shared = SharedBySteps(self.labels, settings.get("line_length", LINE_LENGTH), self.study.language)
+        condition = {**item.condition, **self.between["condition"]}
         unfolded = [
-            make_step(next(iter(step)), next(iter(step.values())), item, order, shared)
+            make_step(kind, self.study.step_at(kind, given, condition), item, order, shared)
             for step in settings["trial"]
-            if self.shown_steps.has(next(iter(step.values())), item, self.between["condition"])
+            for kind, given in step.items()
+            if self.shown_steps.has(given, item, self.between["condition"])
         ]
         # a text that a condition withholds leaves no screen to read
         steps = [step for step in unfolded if step["step"] not in UNANSWERED or step["text"]]

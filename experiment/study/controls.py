@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from experiment.study.factors import levels_of
 from experiment.study.yaml_source import Faults
+from experiment.trials import TYPES
 from stimuli.errors import UserError, did_you_mean
 from stimuli.papers import OwnFactor, own_factors
 
@@ -86,7 +87,7 @@ def check_between(study: Study, faults: Faults) -> None:
 def _check_settings(study: Study, at: tuple[str, str], given: Mapping[str, object]) -> None:
     known = () if study.own is None else study.own[1].session_settings
     for name in given:
-        if name != "texts" and name not in known:
+        if name != "texts" and name not in TYPES and name not in known:
             able = [keyword for keyword, (_, own) in own_factors().items() if name in own.session_settings]
             raise UserError(
                 f"{study.place('design', 'between', *at, name)}: only studies with materials: {' or '.join(able)} can set "

@@ -1,7 +1,8 @@
-"""The factors of a design and the operations of their levels: scramble, set an option, show a version, select rows, change examples.
+"""The factors of a design and what their levels do: scramble, set an option, show a version, select rows, change examples or steps.
 
 Several factors are crossed. At most one of them scrambles; others may set its options (``rate: 0.5``), name versions of the
-materials (a list of levels), select rows of the user's table (``where``), or scramble the solved examples (``demonstrations``).
+materials (a list of levels), select rows of the user's table (``where``), scramble the solved examples (``demonstrations``), or
+set how trials show their items (``prime: {for: 50 ms}``).
 """
 
 from __future__ import annotations
@@ -14,16 +15,19 @@ from typing import Any, Literal
 
 from stimuli.errors import UserError, nearest
 
-Kind = Literal["scramble", "setting", "versions", "rows", "examples"]
+Kind = Literal["scramble", "setting", "versions", "rows", "examples", "steps"]
 ABOUT: Mapping[Kind, str] = {
     "scramble": "scramble",
     "setting": "set options of the scramble",
     "versions": "show versions of the materials",
     "rows": "pick rows (`where`)",
     "examples": "change the examples (`demonstrations`)",
+    "steps": "set how steps are shown",
 }
 VERSION = "a version in the materials"
 """What a level does that a factor only names."""
+StepSettings = Mapping[str, Mapping[str, Any]]
+"""What a level sets in the steps of a trial: settings by type of step."""
 CELL = "condition"
 """The recipes' name for the factor if several are crossed."""
 
@@ -36,7 +40,8 @@ class DesignCells:
     ``condition`` if options are crossed with it; ``levels``: the operation on a text, by level of that factor; ``conditions``:
     level of every scrambling factor, by level of that factor; ``rows``: levels of the factors that select rows, and the column
     and value of the selected rows; empty without any; ``examples``: the factor that changes examples, and operation by level;
-    ``versions``: the factors whose levels are versions in the materials, with their levels.
+    ``versions``: the factors whose levels are versions in the materials, with their levels; ``steps``: the factors whose levels
+    set steps of trials, with the levels and what each sets, by type of step.
     """
 
     factors: tuple[str, ...]
@@ -46,6 +51,13 @@ class DesignCells:
     rows: tuple[tuple[Mapping[str, str], Mapping[str, str]], ...] = ()
     examples: tuple[str, Mapping[str, Any]] | None = None
     versions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    steps: Mapping[str, Mapping[str, StepSettings]] = field(default_factory=dict)
+
+    @property
+    def presentations(self) -> list[dict[str, str]]:
+        """Return every combination of levels that set steps: one without levels if no factor does."""
+        chosen = itertools.product(*self.steps.values())
+        return [dict(zip(self.steps, levels, strict=True)) for levels in chosen]
 
     def condition(
         self, recipe_levels: Mapping[str, str], picked: Mapping[str, str] | None = None
@@ -61,12 +73,23 @@ class DesignCells:
 def kind_of(levels: Mapping[str, Any], families: frozenset[str]) -> Kind | None:
     """Return the kind of operation of a factor's levels; None if they differ."""
     kinds = {_kind(given, families) for given in levels.values()}
+    if "steps" in kinds and all(given == "none" or _sets_steps(given) for given in levels.values()):
+        return "steps"
     return kinds.pop() if len(kinds) == 1 else None
 
 
 def levels_of(given: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
     """Return what each level of a factor does; a list only names versions."""
     return dict(given) if isinstance(given, Mapping) else dict.fromkeys(map(str, given), VERSION)
+
+
+def _sets_steps(given: Any) -> bool:
+    """Return whether a level sets steps of trials: settings by type, and no rows or examples."""
+    return (
+        isinstance(given, Mapping)
+        and not {"where", "demonstrations"} & set(given)
+        and all(isinstance(settings, Mapping) for settings in given.values())
+    )
 
 
 def _kind(given: Any, families: frozenset[str]) -> Kind:
@@ -78,6 +101,8 @@ def _kind(given: Any, families: frozenset[str]) -> Kind:
         return "rows"
     if "demonstrations" in given:
         return "examples"
+    if _sets_steps(given):
+        return "steps"
     keys = set(map(str, given))
     if families & keys:
         return "scramble"
@@ -134,9 +159,12 @@ def cross(factors: Mapping[str, Mapping[str, Any]]) -> DesignCells:
         (name,) = by_kind["examples"]
         examples = name, {level: given["demonstrations"] for level, given in factors[name].items()}
     versions = {name: tuple(factors[name]) for name in by_kind["versions"]}
-    return DesignCells(
-        tuple(factors), factor, levels, conditions, _rows(by_kind["rows"], factors), examples, versions
-    )
+    steps = {
+        name: {level: {} if given == "none" else given for level, given in factors[name].items()}
+        for name in by_kind["steps"]
+    }
+    rows = _rows(by_kind["rows"], factors)
+    return DesignCells(tuple(factors), factor, levels, conditions, rows, examples, versions, steps)
 
 
 def _scrambling(

@@ -20,7 +20,7 @@ from jsonschema.exceptions import ValidationError
 
 from analysis.plan import PLANNABLE
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource
-from experiment.trials import LASTING, TYPES, step_schema
+from experiment.trials import LASTING, TYPES, step_schema, step_settings_schema
 from stimuli.errors import UserError, nearest
 from stimuli.papers import papers
 
@@ -112,7 +112,14 @@ def key_remark(key: object) -> str | None:
 def validator() -> Draft202012Validator:
     """Return the validator of study.yaml, built once, with measures, steps of trial types and papers' materials."""
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
-    schema["$defs"] |= {"measure": {"enum": list(PLANNABLE)}, "step": step_schema()}
+    of_levels = step_settings_schema()
+    schema["$defs"] |= {
+        "measure": {"enum": list(PLANNABLE)},
+        "step": step_schema(),
+        "step_settings": of_levels,
+    }
+    between = schema["properties"]["design"]["properties"]["between"]["additionalProperties"]
+    between["additionalProperties"]["properties"] |= of_levels["properties"]
     schema["$defs"]["planned"]["properties"]["trials"]["enum"] = [
         name for name in TYPES if name not in LASTING
     ]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ def check_procedure(study: Study, faults: Faults) -> None:
         faults.check(_check_keys, study, block, faults, reads=[path])
     faults.check(_check_alike, study, blocks, reads=whole)
     faults.check(check_between, study, faults, reads=[*factor_settings(), ("procedure",)])
+    faults.check(_check_step_levels, study, faults, reads=[*factor_settings(), ("procedure",)])
     for i, _ in enumerate(_screens(study)):
         faults.check(_check_practice, study, i, reads=[*factor_settings(), ("procedure", i)])
     _check_questions(study, faults)
@@ -83,18 +85,6 @@ def _check_steps(study: Study, block: int) -> None:
     steps = study.get(*path)
     _check_ending(study.place(*path), [next(iter(step)) for step in steps])
     _check_restricted(study, path, steps)
-    for i, step in enumerate(steps):
-        read = step.get("read", {})
-        if "by" in read and read.get("as", "whole") == "whole":
-            raise UserError(
-                f"{study.place(*path, i, 'read', 'by')} is {read['by']!r}, and the text is shown whole",
-                mend="Say how its parts are shown, as: moving_window, cumulative or centred; or take `by` out.",
-            )
-        prime = step.get("prime", {})
-        if "for" in prime and "frames" in prime:
-            raise UserError(
-                f"{study.place(*path, i, 'prime')}: give either `for:` (a time) or `frames:` (a number of frames)"
-            )
 
 
 def _check_ending(place: str, kinds: list[str]) -> None:
@@ -156,17 +146,65 @@ def _check_limits(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     for i, step in enumerate(study.get(*path)):
         kind, settings = next(iter(step.items()))
-        limit, minimum = settings.get("time_limit"), settings.get("minimum")
-        if limit and milliseconds(limit) <= 0:
-            raise UserError(
-                f"{study.place(*path, i, kind, 'time_limit')} is {limit!r}; nobody can answer in no time",
-                mend="Leave it out for no limit.",
-            )
-        if limit and minimum and milliseconds(minimum) >= milliseconds(limit):
-            raise UserError(
-                f"{study.place(*path, i, kind, 'minimum')} is {minimum!r}, and time runs out after {limit!r}",
-                mend="Let the minimum be well below the time limit.",
-            )
+        _check_settings_together(partial(study.place, *path, i, kind), settings)
+
+
+def _check_settings_together(place_of: Callable[[str], str], settings: Mapping[str, Any]) -> None:
+    """Raise an error if settings of a step exclude each other; ``place_of`` a setting is its place in the study."""
+    limit, minimum = settings.get("time_limit"), settings.get("minimum")
+    if limit and milliseconds(limit) <= 0:
+        raise UserError(
+            f"{place_of('time_limit')} is {limit!r}; nobody can answer in no time",
+            mend="Leave it out for no limit.",
+        )
+    if limit and minimum and milliseconds(minimum) >= milliseconds(limit):
+        raise UserError(
+            f"{place_of('minimum')} is {minimum!r}, and time runs out after {limit!r}",
+            mend="Let the minimum be well below the time limit.",
+        )
+    if "by" in settings and settings.get("as", "whole") == "whole":
+        raise UserError(
+            f"{place_of('by')} is {settings['by']!r}, and the text is shown whole",
+            mend="Say how its parts are shown, as: moving_window, cumulative or centred; or take `by` out.",
+        )
+    if "for" in settings and "frames" in settings:
+        raise UserError(
+            f"{place_of('frames')}: give either `for:` (a time) or `frames:` (a number of frames)"
+        )
+
+
+def _check_step_levels(study: Study, faults: Faults) -> None:
+    """Check the settings of steps that levels of factors make."""
+    setting_of: dict[tuple[str, str], str] = {}
+    for factor, levels in study.step_levels.items():
+        kind_of_factor = "between" if factor in study.between else "factors"
+        for level, sets in levels.items():
+            for kind, given in sets.items():
+                at: KeyPath = ("design", kind_of_factor, factor, level, kind)
+                steps = [
+                    (block, step[kind])
+                    for block in _blocks(study)
+                    for step in study.get("procedure", block, "block", "trial")
+                    if kind in step
+                ]
+                if not steps:
+                    faults.found.append(
+                        UserError(
+                            f"{study.place(*at)}: no trial has a step {kind}",
+                            mend=f"Add it to a block's `trial`, such as `- {kind}: {{…}}`.",
+                        )
+                    )
+                for name in given:
+                    other = setting_of.setdefault((kind, name), factor)
+                    if other != factor:
+                        faults.found.append(
+                            UserError(
+                                f"{study.place(*at, name)}: {other} sets {name} of {kind} as well",
+                                mend="Let one factor set it, with a level for each combination.",
+                            )
+                        )
+                for _, settings in steps:
+                    faults.check(_check_settings_together, partial(study.place, *at), {**settings, **given})
 
 
 def _check_feedback(study: Study, block: int) -> None:

@@ -26,10 +26,11 @@ from analysis.plan import (
     read_sign_rule,
 )
 from experiment.languages import OWN_FILE, Own, Pack, no_pack, read_own
-from experiment.study.factors import DesignCells, cross, levels_of
+from experiment.study.factors import DesignCells, StepSettings, cross, levels_of
 from experiment.study.format import validator
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
+from experiment.trials import TYPES, trial_type
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, read_items
 from stimuli.papers import OwnFactor, Paper, own_factors
@@ -268,6 +269,49 @@ class Study:
         return cross({} if self.own_factor else self.factors_of_items)
 
     @cached_property
+    def step_levels(self) -> dict[str, Mapping[str, StepSettings]]:
+        """The factors whose levels set steps of trials, also those between sessions, with what each level sets."""
+        levels = dict(self.crossing.steps)
+        for factor, given in self.between.items():
+            sets = {
+                level: {name: value for name, value in settings.items() if name in TYPES}
+                for level, settings in given.items()
+            }
+            levels |= {factor: sets} if any(sets.values()) else {}
+        return levels
+
+    def steps_at_all_levels(self, kind: str, settings: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Return the different settings that a block's step has in the design's conditions."""
+        factors = self.step_levels
+        made: list[dict[str, Any]] = []
+        for levels in itertools.product(*factors.values()):
+            at = self.step_at(kind, settings, dict(zip(factors, levels, strict=True)))
+            made += [] if at in made else [at]
+        return made
+
+    @cached_property
+    def people_only(self) -> frozenset[str]:
+        """The factors between whose levels models read the same."""
+        return frozenset(
+            factor
+            for factor, levels in self.step_levels.items()
+            if all(
+                trial_type(kind).parameters[name].people_only
+                for level, sets in levels.items()
+                for kind, given in sets.items()
+                for name in given
+            )
+            and not any(self.between.get(factor, {}).get(level, {}).keys() - set(TYPES) for level in levels)
+        )
+
+    def step_at(self, kind: str, settings: Mapping[str, Any], condition: Mapping[str, str]) -> dict[str, Any]:
+        """Return the settings of a block's step in a condition, whose levels may set some of them."""
+        result = dict(settings)
+        for factor, levels in self.step_levels.items():
+            result |= levels.get(condition.get(factor, ""), {}).get(kind, {})
+        return result
+
+    @cached_property
     def controls(self) -> tuple[str, dict[str, str]] | None:
         """The factor added to items with their own factor, and its levels' operations; None without one."""
         given = self.get("design", "factors", default=None)
@@ -424,7 +468,10 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         if faults.is_sound(("procedure",))
         else None
     )
-    design = PlanContext(factors, models, steps, _compares_items(study), allows_assistive_input(study))
+    people_only = frozenset() if factors is None else study.people_only
+    design = PlanContext(
+        factors, models, steps, _compares_items(study), allows_assistive_input(study), people_only
+    )
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 
 

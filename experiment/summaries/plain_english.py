@@ -49,7 +49,7 @@ from experiment.session_minutes import Duration, length_in_words, minutes_in_wor
 from experiment.study import Study
 from experiment.study.factors import VERSION, operation_families
 from experiment.study.study import study_plan
-from experiment.trials import CHOSEN, TYPED, UNANSWERED
+from experiment.trials import CHOSEN, TYPED, TYPES, UNANSWERED
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -616,6 +616,7 @@ def _between(given: Mapping[str, Any]) -> str:
         parts.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":
         parts.append("labels of examples shuffled, so that they tell nothing")
+    parts += [f"{kind} {name} {value}" for kind in TYPES for name, value in given.get(kind, {}).items()]
     parts += [f"{new} in place of {old}" for old, new in given.get("texts", {}).items()]
     return ", ".join(parts) or "as it is"
 
@@ -631,6 +632,11 @@ def _operation(operation: Any) -> str:
         return "rows in which " + " and ".join(f"{c} is {v}" for c, v in operation["where"].items())
     if isinstance(operation, Mapping) and "demonstrations" in operation:
         return f"examples: {parse_operation(operation['demonstrations']).label}"
+    if isinstance(operation, Mapping) and any(isinstance(given, Mapping) for given in operation.values()):
+        sets = [
+            f"{kind} {name} {value}" for kind, given in operation.items() for name, value in given.items()
+        ]
+        return ", ".join(sets)
     if isinstance(operation, Mapping) and not operation_families() & set(operation):
         return ", ".join(f"{name} {value}" for name, value in operation.items())
     if operation == "withhold":

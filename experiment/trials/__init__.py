@@ -24,11 +24,15 @@ FRAME_MS = 1000 / 60
 
 @dataclass(frozen=True)
 class StepParameter:
-    """A step's setting in a study: type, description, choices, default, and further rules."""
+    """A step's setting in a study: type, description, choices, default, and further rules.
+
+    ``people_only``: it changes nothing that a model reads, such as a time.
+    """
 
     type: str
     prose: str
     required: bool = False
+    people_only: bool = False
     values: tuple[str, ...] = ()
     default: str | bool | None = None
     rule: Mapping[str, Any] = field(default_factory=dict)
@@ -151,6 +155,20 @@ def step_schema() -> dict[str, Any]:
         "additionalProperties": False,
         "properties": {name: _settings_schema(trial_type(name)) for name in TYPES},
     }
+
+
+def step_settings_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what a level of a factor sets: some settings of steps, by their type."""
+    of_types = {}
+    for name in TYPES:
+        schema = _settings_schema(trial_type(name))
+        properties = {key: value for key, value in schema["properties"].items() if key not in NOT_OF_LEVELS}
+        of_types[name] = {**schema, "required": [], "minProperties": 1, "properties": properties}
+    return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": of_types}
+
+
+NOT_OF_LEVELS = ("only", "keys", "labels")
+"""Settings of steps that levels of factors cannot set: the labels of a session, and which trials have a step."""
 
 
 def _settings_schema(declared: TrialType) -> dict[str, Any]:
