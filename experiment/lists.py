@@ -123,7 +123,20 @@ def session_levels(study: Study, items: Sequence[Item], list_id: int) -> dict[st
 
 
 def _rows(study: Study, items: Sequence[Item]) -> int:
-    return 1 if study.get("design", "lists") == "one" else conditions(items)
+    """Return the number of lists of a session's levels and labels: the conditions, or a multiple of them with other orders."""
+    given = study.get("design", "lists", default="latin_square")
+    if given == "one":
+        return 1
+    n_conditions = conditions(items)
+    if given == "latin_square":
+        return n_conditions
+    if given % n_conditions:
+        raise UserError(
+            f"{study.place('design', 'lists')} is {given}, and items have {n_conditions} conditions within a session's levels; "
+            "a Latin square has as many lists as conditions",
+            mend=f"Write a multiple of {n_conditions}, or latin_square for {n_conditions}.",
+        )
+    return int(given)
 
 
 def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Item]:
@@ -131,9 +144,9 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
     held = session_levels(study, items, list_id)["condition"]
     tested = [item for item in items if item.role == "test" and is_shown_at(item, held)]
     fillers = [item for item in items if item.role == "filler"]
-    n_conditions = _rows(study, items)
     if study.get("design", "lists") == "one":
         return [*tested, *fillers]
+    n_conditions = conditions(items)
     row = (list_id - 1) % n_conditions
     families = [
         list(versions) for _, versions in groupby(tested, key=lambda item: (item.set_name, item.item_id))

@@ -39,7 +39,7 @@ from experiment.building.versions import version_of_row
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
-from experiment.lists import conditions, items_of_list, possible_orders
+from experiment.lists import conditions, items_of_list, list_ids, possible_orders
 from experiment.shown_steps import ShownSteps, check_shown_steps
 from experiment.study import Study
 from experiment.study.format import key_remark
@@ -623,8 +623,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     language = tested.language or study.language
     items = with_sentences(study, [*tested.items, *practice.items], language)
     items = with_token_measures(items, tokenizer)
-    if study.get("design", "lists", default="latin_square") == "latin_square":
-        conditions(items)
+    list_ids(study, items)  # raises an error if items lack conditions of a Latin square
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)
     orders = possible_orders(study, items)

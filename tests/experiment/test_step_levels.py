@@ -144,3 +144,18 @@ def test_models_cannot_be_planned_over_what_only_people_see(make):
     make(more=random + PLAN % "[human]")
     with pytest.raises(UserError, match=r"priming\.between\[2\].*random.*soa"):
         make(more=random + PLAN % "[human, random]")
+
+
+def test_more_lists_repeat_the_square_in_other_orders(make):
+    study = make(f"{BOTH}, lists: 12")
+    items = make_items(study).items
+    assert list_ids(study, items) == list(range(1, 13))
+    first, again = (plan_session(study, items, list_id=number) for number in (2, 8))
+    shown = [
+        [(trial["item_id"], tuple(trial["condition"].values())) for trial in trials_of(plan)]
+        for plan in (first, again)
+    ]
+    assert shown[0] != shown[1]
+    assert sorted(shown[0]) == sorted(shown[1])
+    with pytest.raises(UserError, match=r"design\.lists is 8.* 6"):
+        make_items(make(f"{BOTH}, lists: 8"))
