@@ -88,6 +88,11 @@ def _reading(text: str | None) -> float:
 
 
 def _question(question: Mapping[str, Any]) -> float:
+    if question.get("only"):
+        return 0.0  # most readers are not asked it
+    if "rows" in question:
+        texts = [question["ask"], *(row["text"] for row in question["rows"])]
+        return sum(map(_reading, texts)) + SECONDS_PER_TICK * len(question["rows"])
     if question["type"] == "vocabulary":
         return _reading(question["ask"]) + SECONDS_PER_TICK * len(question["options"])
     return _reading(question["ask"]) + SECONDS_OF_QUESTION.get(question["type"], SECONDS_PER_QUESTION)

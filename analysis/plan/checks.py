@@ -293,7 +293,7 @@ def _exclude(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     for sign in exclude.get("sessions") or {}:
         if sign in NOT_IN_TRIALS:
             yield PlanFault(
-                " is a sign of key strokes, which the trials table does not hold",
+                " is no sign of trials: the trials table does not hold it",
                 "Declare it in analysis.exclude.sessions, where the dashboard applies it.",
                 ("exclude", "sessions", sign),
             )

@@ -38,8 +38,8 @@ RIGHT_SHARE = "question_accuracy"
 """The one sign of which little is bad."""
 KEYLESS = "keyless"
 """The sign of text without key strokes, which no rule holds where a study allows assistive input."""
-NOT_IN_TRIALS = ("same_key", "regular_typing", "fast_typing")
-"""Signs made of key strokes, which only the store has."""
+NOT_IN_TRIALS = ("same_key", "regular_typing", "fast_typing", "question_checks_failed")
+"""Signs made of key strokes or of answers to questions, which the trials do not have."""
 SIGNS = (
     *("attention_checks_failed", RIGHT_SHARE, "too_fast", "hidden", "dropped_frames", "pastes", KEYLESS),
     *NOT_IN_TRIALS,

@@ -27,6 +27,16 @@ from experiment.store import records
 from experiment.store.erasure import DECLINED, number_of
 from experiment.store.tables import calls, events, sessions
 from experiment.study import Study
+from experiment.study.questionnaires import (
+    MATRIX,
+    MatrixRow,
+    asked_on_screen,
+    matrix_rows,
+    numbers_of,
+    points_of,
+    scale_names,
+    scale_scores,
+)
 from experiment.study.study import (
     KIND,
     as_trained,
@@ -46,7 +56,7 @@ _CLIENT = ("browser", "system", "device", "width", "height", "pixel_ratio", "ref
            "prefers_dark", "forced_colors", "inverted_colors")  # fmt: skip
 _SAME = ("study", "version", "design_hash", "session_id", "reader_kind", "reader", "participant_id", "list_id", "is_pilot",
          "state", "ended_reason", "last_seen_at", "finished_at", "station")  # fmt: skip
-_TYPES = {"number": "number", "scale": "number"}
+_TYPES = dict.fromkeys(("number", "scale", "slider"), "number")
 
 
 @dataclass
@@ -62,12 +72,19 @@ def read_answers(study: Study, connection: Connection) -> ParticipantAnswers:
     """Return the answers of a study's participants; if a question was answered twice, the last answer counts."""
     answers = ParticipantAnswers()
     tests = _vocabulary_tests(study)
-    for question in questions_of(study):
-        _add_columns(answers, question["name"], question)
+    questions = list(questions_of(study))
+    matrices = [question for question in questions if question["type"] == MATRIX]
+    numbers = {row.name: _numbers(question) for question in matrices for row in question["rows"]}
+    for question in questions:
+        _add_columns(answers, question)
+    if any("only" in question for question in questions):
+        prose = "questions that this participant's earlier answers did not lead to, and whose answers are therefore not missing"
+        answers.columns[NOT_ASKED] = Column(NOT_ASKED, "string", None, prose)
     sessions_of_study = select(sessions.c.session_id).where(sessions.c.study == study.id)
     query = select(events.c.session_id, events.c.kind, events.c.detail).where(
         events.c.kind.in_(("answers", "device")), events.c.session_id.in_(sessions_of_study)
     )
+    given: dict[str, dict[str, Mapping[str, Any]]] = {}
     for session_id, kind, detail in connection.execute(query.order_by(events.c.event_id)):
         if kind == "device":
             answers.passed[session_id] = bool(detail.get("passed")) and answers.passed.get(session_id, True)
@@ -75,13 +92,47 @@ def read_answers(study: Study, connection: Connection) -> ParticipantAnswers:
         row = answers.by_session.setdefault(session_id, {})
         if detail.get("screen") == "eligibility":
             answers.passed.setdefault(session_id, True)
+        given.setdefault(session_id, {})[str(detail.get("screen"))] = detail.get("answers") or {}
         for name, value in (detail.get("answers") or {}).items():
-            _add_columns(answers, name, {"name": name, "ask": name, "type": "text"})
+            _add_columns(answers, {"name": name, "ask": name, "type": "text"})
             is_number = answers.columns[f"answer_{name}"].type == "number"
+            value = numbers[name].get(str(value)) if name in numbers else value
             row[f"answer_{name}"] = _number(value) if is_number else _text(value)
             if name in tests and isinstance(value, list):
                 row[f"vocabulary_{name}"] = score(value, tests[name]["words"], tests[name]["nonwords"])
+    for session_id, by_screen in given.items():
+        row = answers.by_session[session_id]
+        together = {name: value for screen in by_screen.values() for name, value in screen.items()}
+        for question in matrices if together else ():
+            if "score" in question:
+                scores = scale_scores(question, together, question["rows"])
+                row |= {_score_column(question["name"], scale): value for scale, value in scores.items()}
+        left_out = [
+            name
+            for question in questions
+            if "only" in question
+            for name in _answer_names(question)
+            if name not in by_screen.get(question["screen"], {name: None})
+        ]
+        if left_out:
+            row[NOT_ASKED] = " ".join(left_out)
     return answers
+
+
+NOT_ASKED = "not_asked"
+"""The column of participants that names the questions which their earlier answers did not lead to."""
+
+
+def _answer_names(question: Mapping[str, Any]) -> list[str]:
+    return [row.name for row in question["rows"]] if question["type"] == MATRIX else [question["name"]]
+
+
+def _numbers(matrix: Mapping[str, Any]) -> dict[str, float]:
+    return numbers_of(value for value, _ in points_of(matrix))
+
+
+def _score_column(name: str, scale: str | None) -> str:
+    return f"score_{name}" if scale is None else f"score_{name}_{scale}"
 
 
 def participant_rows(
@@ -120,17 +171,32 @@ def participant_rows(
 
 
 def questions_of(study: Study) -> Iterator[Mapping[str, Any]]:
-    """Yield a study's questions to participants about themselves: name, wording (``ask``), type."""
+    """Yield a study's questions to participants about themselves: name, wording (``ask``), type, screen; matrices with their rows."""
     from experiment.procedure.questions import eligibility_questions
 
     try:
         pack = study.pack
     except UserError:
         pack = pack_for("en")  # shown by earlier versions if there were no texts in the study's language
-    yield from eligibility_questions(study, pack)
-    for screen in study.get("procedure"):
-        for name, given in screen.get("questions", {}).items():
-            yield {"name": name, **given}
+    own = study.get("participants", "eligible", "questions", default={})
+    screens: dict[str, Mapping[str, Mapping[str, Any]]] = {
+        "eligibility": {one["name"]: own.get(one["name"], one) for one in eligibility_questions(study, pack)}
+    }
+    values = [screen["questions"] for screen in study.get("procedure") if "questions" in screen]
+    screens |= {
+        f"questions-{number}": asked_on_screen(study, value) for number, value in enumerate(values, 1)
+    }
+    for screen, questions in screens.items():
+        for name, given in questions.items():
+            rows = {"rows": _rows(study, name, given)} if given["type"] == MATRIX else {}
+            yield {"name": name, **given, **rows, "screen": screen}
+
+
+def _rows(study: Study, name: str, given: Mapping[str, Any]) -> list[MatrixRow]:
+    try:
+        return matrix_rows(study, name, given)
+    except UserError:
+        return []  # the rows of another version: the answers stay, as they were chosen
 
 
 def _vocabulary_tests(study: Study) -> dict[str, dict[str, list[str]]]:
@@ -144,7 +210,10 @@ def _vocabulary_tests(study: Study) -> dict[str, dict[str, list[str]]]:
     return tests
 
 
-def _add_columns(answers: ParticipantAnswers, name: str, question: Mapping[str, Any]) -> None:
+def _add_columns(answers: ParticipantAnswers, question: Mapping[str, Any]) -> None:
+    if question["type"] == MATRIX:
+        return _add_columns_of_matrix(answers, question)
+    name = question["name"]
     column = f"answer_{name}"
     if column in answers.columns:
         return
@@ -154,6 +223,28 @@ def _add_columns(answers: ParticipantAnswers, name: str, question: Mapping[str, 
     if question["type"] == "vocabulary":
         prose = "score of the vocabulary test, 0 to 1: mean of the shares of words accepted and of nonwords rejected"
         answers.columns[f"vocabulary_{name}"] = Column(f"vocabulary_{name}", "number", None, prose)
+
+
+def _add_columns_of_matrix(answers: ParticipantAnswers, question: Mapping[str, Any]) -> None:
+    """Add a column for each row, with the number of the point that was chosen, and one for each score."""
+    name, numbers = question["name"], _numbers(question)
+    labels = [(numbers[value], label) for value, label in points_of(question)]
+    labels += [
+        (numbers[labels[end][1]], question[word])
+        for end, word in ((0, "low"), (-1, "high"))
+        if word in question
+    ]
+    legend = ", ".join(f"{number:g}: {label}" for number, label in labels if f"{number:g}" != label)
+    for row in question["rows"]:
+        turned = "; reversed in the score" if row.is_reversed else ""
+        check = f"; attention check, to be answered {' or '.join(row.accept)}" if row.accept else ""
+        prose = f"answer to: {question['ask']} – {row.text}{f' ({legend})' if legend else ''}{turned}{check}"
+        answers.columns[f"answer_{row.name}"] = Column(f"answer_{row.name}", "number", None, prose)
+    for scale in scale_names(question["rows"]) if "score" in question else ():
+        rows = ", ".join(row.name for row in question["rows"] if row.is_scored and row.scale == scale)
+        prose = f"{question['score']} of {rows}, reversed rows turned; empty if one has no answer"
+        column = _score_column(name, scale)
+        answers.columns[column] = Column(column, "number", None, prose)
 
 
 def _text(value: Any) -> str | None:
@@ -348,11 +439,9 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
     began = sorted(row["created_at"] for row in session_rows if row["session_id"] not in of_elsewhere)
     trial_counts = [int(row["n_trials"]) for row in session_rows if row["session_id"] in of_elsewhere]
     summed = [
-        _summed(
-            question,
-            [answers_of_session.get(f"answer_{question['name']}") for answers_of_session in of_sessions],
-        )
-        for question in questions_of(study)
+        _summed(question, [answers_of_session.get(column) for answers_of_session in of_sessions])
+        for asked in questions_of(study)
+        for question, column in _summarised(asked)
     ]
     return {
         "recruit": study.get("participants", "recruit"),
@@ -374,6 +463,24 @@ def _imported(study: str, connection: Connection, kind: str) -> set[str]:
     return {row.session_id for row in connection.execute(query) if "imported" in (row.client or ())}
 
 
+def _summarised(question: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield a question with its column or, of a matrix, its scores."""
+    if question["type"] != MATRIX:
+        yield question, f"answer_{question['name']}"
+        return
+    for scale in scale_names(question["rows"]) if "score" in question else ():
+        rows = sum(row.is_scored and row.scale == scale for row in question["rows"])
+        name = question["name"] if scale is None else f"{question['name']} {scale}"
+        about = {
+            "name": name,
+            "ask": question["ask"],
+            "type": "score",
+            "rows": rows,
+            "score": question["score"],
+        }
+        yield about, _score_column(question["name"], scale)
+
+
 def _summed(question: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] | None:
     """Return a summary of the answers to one question; None for texts, and without answers."""
     given = [value for value in values if value is not None]
@@ -382,7 +489,9 @@ def _summed(question: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any
     summary: dict[str, Any] = {name: question.get(name) for name in ("name", "ask", "type")} | {
         "n": len(given)
     }
-    if question["type"] == "number":
+    if question["type"] == "score":
+        summary |= {part: question[part] for part in ("rows", "score")}
+    if question["type"] in ("number", "slider", "score"):
         mean = sum(given) / len(given)
         spread = sum((value - mean) ** 2 for value in given)
         sd = (spread / (len(given) - 1)) ** 0.5 if len(given) > 1 else None

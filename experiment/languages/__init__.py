@@ -33,6 +33,7 @@ __all__ = [
     "find_pack",
     "pack_for",
     "read_own",
+    "ready_questions",
     "wording",
     "wording_language",
 ]
@@ -53,6 +54,15 @@ def wording(language: str) -> Mapping[str, Any]:
     """Return the built-in prompts for a study's language: five of every kind of question, and single words."""
     built_in: Mapping[str, Any] = _wordings()[wording_language(language)]
     return built_in
+
+
+@cache
+def ready_questions() -> Mapping[str, Any]:
+    """Return the ready blocks of questions about participants (``blocks``) and their ``texts`` by language."""
+    ready: Mapping[str, Any] = json.loads(
+        resources.files(__package__).joinpath("questions.json").read_text("utf-8")
+    )
+    return ready
 
 
 TRADITIONAL = frozenset({"tw", "hk", "mo"})

@@ -257,6 +257,7 @@ def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
         "plan": service.participant_view(dict(opened.plan)),
         "done": opened.done,
         "shown": opened.shown,
+        "given": opened.given,
         "state": opened.state,
         "participant": opened.participant,
     }
@@ -272,12 +273,13 @@ def look(study: str, session_id: str) -> Response:
         row = records.session(connection, live.session_id)
         done = records.done_keys(connection, live.session_id)
         shown = session_activity.shown_keys(connection, live.session_id)
+        given = {} if row is None else records.deciding_answers(connection, live.session_id, row["plan"])
     if row is None:
         raise no_such_session()
     state = str(row["state"])
     number = row["participant_id"]
     return jsonify(
-        _told(service, OpenedSession(session_id, "", row["plan"], False, done, shown, state, number))
+        _told(service, OpenedSession(session_id, "", row["plan"], False, done, shown, given, state, number))
     )
 
 

@@ -21,6 +21,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from analysis.plan import RIGHT_SHARE
+from experiment.procedure.questions import Question, failed_checks
+from experiment.store import records
 from experiment.store.tables import scores, sessions, trials
 
 Row = Mapping[str, Any]
@@ -82,9 +84,15 @@ def said(kind: str, value: float) -> str:
 
 
 def measures(
-    trials: Iterable[Row], planned: Mapping[int, Row], bounds: Mapping[str, float] | None = None
+    trials: Iterable[Row],
+    planned: Mapping[int, Row],
+    bounds: Mapping[str, float] | None = None,
+    checks: tuple[int, int] = (0, 0),
 ) -> list[QualitySign]:
-    """Return the signs of a session's trials; those that cannot be measured are left out."""
+    """Return the signs of a session's trials; those that cannot be measured are left out.
+
+    ``checks``: how many attention checks among its questions were missed, and how many were asked.
+    """
     rows = [row for row in trials if not row["is_practice"]]
     measured = {
         "too_fast": _too_fast(rows),
@@ -96,6 +104,7 @@ def measures(
         "regular_typing": _regular_typing(rows),
         "fast_typing": _fast_typing(rows),
         "attention_checks_failed": _missed_checks(rows),
+        "question_checks_failed": _missed(*checks) if checks[1] else None,
         RIGHT_SHARE: _wrong(rows) if RIGHT_SHARE in (bounds or {}) else None,
     }
     chosen = {kind: float(sign["bound"]) for kind, sign in signs().items()} | dict(bounds or {})
@@ -252,8 +261,11 @@ def _missed_checks(rows: Sequence[Row]) -> Found:
     checks = [row for row in rows if row["is_attention_check"]]
     if not checks:
         return None
-    missed = sum(not row["correct"] for row in checks)
-    return float(missed), f"{missed} of {len(checks)} checks missed"
+    return _missed(sum(not row["correct"] for row in checks), len(checks))
+
+
+def _missed(missed: int, checks: int) -> tuple[float, str]:
+    return float(missed), f"{missed} of {checks} checks missed"
 
 
 AGAIN_AFTER_S = 30.0
@@ -262,11 +274,14 @@ _READ = ("trial_index", "attempt", "is_practice", "is_filler", "is_attention_che
          "hidden_ms", "dropped_frames", "paste_count", "keyless_chars", "key_log")  # fmt: skip
 MEASURED = tuple(trials.c[name] for name in _READ)
 Keys = Mapping[int, Mapping[str, Any]]
+Checks = Sequence[Question]
+"""Matrices of questions with attention checks among their rows."""
 
 
 @dataclass(frozen=True)
 class _Kept:
     trials: int
+    state: str
     at: float
     found: list[QualitySign]
 
@@ -278,7 +293,7 @@ class SessionMetrics:
         self._clock = clock
         self._lock = threading.Lock()
         self._kept: dict[str, _Kept] = {}
-        self._keys: dict[str, Keys] = {}
+        self._keys: dict[str, tuple[Keys, Checks]] = {}
 
     def of(
         self,
@@ -318,26 +333,29 @@ class SessionMetrics:
             return None, False
         is_running = row["state"] == "started"
         holds = is_running and self._clock() - cached.at < AGAIN_AFTER_S
-        return cached, cached.trials == row["n_trials"] or holds
+        return cached, (cached.trials, cached.state) == (row["n_trials"], row["state"]) or holds
 
     def _measure(
         self, connection: Connection, row: Mapping[str, Any], bounds: Mapping[str, float]
     ) -> list[QualitySign]:
         session_id = row["session_id"]
         with self._lock:
-            keys = self._keys.get(session_id)
-        if keys is None:
-            keys = keys_of_plan(connection, session_id)
+            of_plan = self._keys.get(session_id)
+        if of_plan is None:
+            plan = _plan(connection, session_id)
+            of_plan = keys_of_plan(plan), checks_of_plan(plan)
+        keys, checks = of_plan
         rows = trials_to_measure(connection, session_id, answers=RIGHT_SHARE in bounds)
         try:
-            signs_found = measures(rows, keys, bounds)
+            answers = records.given_answers(connection, session_id) if checks else {}
+            signs_found = measures(rows, keys, bounds, failed_checks(checks, answers))
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             # one session's rows must not hide the others
             why = f"its rows cannot be measured ({type(error).__name__})"
             signs_found = [QualitySign(UNREADABLE, 1.0, 0.0, why)]
         with self._lock:
-            self._kept[session_id] = _Kept(row["n_trials"], self._clock(), signs_found)
-            self._keys[session_id] = keys
+            self._kept[session_id] = _Kept(row["n_trials"], str(row["state"]), self._clock(), signs_found)
+            self._keys[session_id] = of_plan
         return signs_found
 
 
@@ -364,9 +382,18 @@ def trials_to_measure(
     return rows
 
 
-def keys_of_plan(connection: Connection, session_id: str) -> Keys:
+def _plan(connection: Connection, session_id: str) -> Mapping[str, Any]:
+    return connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id)) or {}
+
+
+def checks_of_plan(plan: Mapping[str, Any]) -> Checks:
+    """Return a plan's matrices of questions with attention checks among their rows."""
+    questions = [question for screen in plan.get("screens", ()) for question in screen.get("questions", ())]
+    return [question for question in questions if any(row["accept"] for row in question.get("rows", ()))]
+
+
+def keys_of_plan(plan: Mapping[str, Any]) -> Keys:
     """Return labels and keys of the answering step of a session's planned trials, by ``trial_index``."""
-    plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id)) or {}
     return {
         trial["trial_index"]: {"steps": [{name: trial["steps"][-1].get(name) for name in ("labels", "keys")}]}
         for screen in plan.get("screens", ())

@@ -35,7 +35,7 @@ from sqlalchemy import Connection, select
 from experiment.people.recruitment.codes import DEVICE, Recruitment
 from experiment.people.recruitment.return_links import hold_early_end, hold_if_doubtful
 from experiment.people.service import LiveSession, ScoreTrial, StudyService, is_token, live_session, present
-from experiment.procedure.questions import is_eligible, right_answers
+from experiment.procedure.questions import answer_names, is_eligible, right_answers
 from experiment.procedure.steps import Verdict, intact_parts, parts_of, verdict_of
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, chain, records, session_activity
@@ -545,7 +545,9 @@ def answers_operation(
     questions = live.questions.get(screen)
     if questions is None:
         raise Problem(400, f"there is no screen {screen!r}", rule="screen names one of the plan's")
-    unknown = sorted(body["answers"].keys() - {question["name"] for question in questions})
+    unknown = sorted(
+        body["answers"].keys() - {name for question in questions for name in answer_names(question)}
+    )
     if unknown:
         raise Problem(
             400,

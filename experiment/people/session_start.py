@@ -88,6 +88,7 @@ class OpenedSession:
     is_new: bool
     done: list[tuple[int, int]] = field(default_factory=list)
     shown: list[tuple[int, int]] = field(default_factory=list)
+    given: dict[str, Any] = field(default_factory=dict)
     state: str = "started"
     participant: str | None = None
 
@@ -232,6 +233,7 @@ def come_back(
         is_new=False,
         done=records.done_keys(connection, session_id),
         shown=session_activity.shown_keys(connection, session_id),
+        given=records.deciding_answers(connection, session_id, row["plan"]),
         state=str(row["state"]),
         participant=row["participant_id"],
     )

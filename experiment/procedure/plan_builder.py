@@ -25,6 +25,7 @@ from experiment.procedure.questions import (
     eligibility_questions,
     make_question,
     seen_question,
+    shuffled,
 )
 from experiment.procedure.steps import (
     LINE_LENGTH,
@@ -38,6 +39,7 @@ from experiment.procedure.steps import (
 from experiment.shown_steps import ShownSteps
 from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
+from experiment.study.questionnaires import asked_on_screen
 from experiment.study.texts import StudyText
 from experiment.trials import CHOSEN, TYPED, UNANSWERED, choice_settings
 from stimuli.durations import milliseconds
@@ -159,7 +161,7 @@ class PlanBuilder:
                 counts["comprehension"] += 1
                 result.append(comprehension_screen(self.study, counts["comprehension"], value))
         at = next((i + 1 for i, screen in enumerate(result) if screen["kind"] == "consent"), 0)
-        return [*result[:at], *self._eligibility(), *result[at:]]
+        return [self._in_order(screen) for screen in (*result[:at], *self._eligibility(), *result[at:])]
 
     def _screen(self, kind: str, value: Any, counts: Mapping[str, int]) -> Screen:
         if kind in ("consent", "debrief"):
@@ -170,12 +172,12 @@ class PlanBuilder:
         if kind == "practice":
             return self._practice(value, f"practice-{counts['practice']}", self._block_after(counts["block"]))
         if kind == "questions":
-            questions = [make_question(self.study, name, given) for name, given in value.items()]
+            asked = asked_on_screen(self.study, value)
             return {
                 "kind": kind,
                 "name": f"questions-{counts['questions']}",
                 "screening": False,
-                "questions": questions,
+                "questions": [make_question(self.study, name, given) for name, given in asked.items()],
             }
         if kind == "break":
             return self._break(value)
@@ -184,6 +186,16 @@ class PlanBuilder:
         if kind == "screen_size":
             return {"kind": kind, "character_mm": float(value.get("character_mm", CHARACTER_MM))}
         return self._block(value, counts["block"])
+
+    def _in_order(self, screen: Screen) -> Screen:
+        """Return a screen with its questions in the session's order of options and rows."""
+        if "questions" not in screen:
+            return screen
+        seed, key = self.study.seed, self.place.session_key
+        draws = [
+            generator(seed, "order of a question", question["name"], key) for question in screen["questions"]
+        ]
+        return {**screen, "questions": list(map(shuffled, screen["questions"], draws))}
 
     def _text(self, name: str) -> StudyText:
         """Return a text of the procedure, or the session levels' replacement."""

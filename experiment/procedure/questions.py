@@ -11,14 +11,26 @@ from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from importlib import resources
+from random import Random
 from typing import Any
 
 from experiment.languages import Pack
 from experiment.study import Study
+from experiment.study.questionnaires import (
+    LANGUAGES,
+    MATRIX,
+    RANGE,
+    MatrixRow,
+    conditions,
+    is_asked,
+    matrix_rows,
+    points_of,
+    scale_scores,
+)
 from stimuli.corpora.tables import read_table
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.seeds import generator
@@ -35,10 +47,9 @@ SEEN = (
     "high",
     "optional",
 )
-"""Fields of a question that a page receives."""
+"""Fields of a question that a page receives, with ``rows`` and ``only`` where it has them."""
 ROUNDS = 2
 """Default number of attempts at questions about instructions."""
-_BETWEEN = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
 
 
 @cache
@@ -51,12 +62,18 @@ def _autonyms() -> Mapping[str, str]:
 def make_question(study: Study, name: str, given: Mapping[str, Any], pack: Pack | None = None) -> Question:
     """Return a question of a study in the plan's format: options as value and label, in the study's language by default."""
     kind = given["type"]
-    options = None
+    options: list[dict[str, str]] | None = None
     if kind == "yes_no":
         texts = (pack or study.pack).texts
         options = [{"value": "yes", "label": texts["yes"]}, {"value": "no", "label": texts["no"]}]
+    elif kind == MATRIX:
+        options = [{"value": value, "label": label} for value, label in points_of(given)]
+    elif given.get("options") == LANGUAGES:
+        options = _languages(given.get("accept") or (), (pack or study.pack).texts)
     elif kind in ("choice", "several"):
-        options = [{"value": str(option), "label": str(option)} for option in given["options"]]
+        labels = given["options"]
+        values = labels.items() if isinstance(labels, Mapping) else zip(labels, labels, strict=True)
+        options = [{"value": str(value), "label": str(label)} for value, label in values]
     elif kind == "vocabulary":
         options = [{"value": word, "label": word} for word in vocabulary(study, name, given)["shown"]]
     return {
@@ -70,7 +87,42 @@ def make_question(study: Study, name: str, given: Mapping[str, Any], pack: Pack 
         "high": given.get("high"),
         "optional": given.get("optional", False),
         "accept": given.get("accept"),
+        **({"shuffle": True} if given.get("shuffle") else {}),
+        **({"only": conditions(given["only"])} if "only" in given else {}),
+        **(_of_matrix(study, name, given) if kind == MATRIX else {}),
     }
+
+
+def _of_matrix(study: Study, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    rows = [{**asdict(row), "accept": list(row.accept)} for row in matrix_rows(study, name, given)]
+    return {"rows": rows, **{part: given[part] for part in ("score", "points") if part in given}}
+
+
+def shuffled(question: Question, draw: Random) -> Question:
+    """Return a question with its options, or a matrix with its rows, in a random order if the study wants one."""
+    if not question.get("shuffle"):
+        return question
+    part = "rows" if "rows" in question else "options"
+    mixed = list(question[part])
+    draw.shuffle(mixed)
+    return {**question, part: mixed}
+
+
+def answer_names(question: Question) -> list[str]:
+    """Return the names under which a question's answers are stored: its own, or those of a matrix' rows."""
+    return [str(row["name"]) for row in question["rows"]] if "rows" in question else [str(question["name"])]
+
+
+def failed_checks(questions: Sequence[Question], answers: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many attention checks among the rows of matrices were not answered as they ask, and how many were asked."""
+    checks = [
+        row
+        for question in questions
+        for row in question.get("rows", ())
+        if row["accept"] and row["name"] in answers
+    ]
+    failed = [row for row in checks if str(answers[row["name"]]) not in row["accept"]]
+    return len(failed), len(checks)
 
 
 def vocabulary(study: Study, name: str, given: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -114,44 +166,34 @@ def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Questi
     if not eligible:
         return []
     texts = (pack or study.pack).texts
-    questions: list[Question] = []
-    blank = dict.fromkeys(("options", "from", "to", "low", "high"))
+    asked: dict[str, Mapping[str, Any]] = {}
     if "first_language" in eligible:
         wanted = eligible["first_language"]
-        codes = [wanted] if isinstance(wanted, str) else list(wanted)
-        named = _autonyms()
-        options = [{"value": code, "label": label} for code, label in named.items()]
-        options += [{"value": code, "label": code} for code in codes if code not in named]
-        options += [{"value": "other", "label": texts["another_language"]}]
-        questions.append(
-            {
-                **blank,
-                "name": "first_language",
-                "ask": texts["question_first_language"],
-                "type": "choice",
-                "options": options,
-                "optional": False,
-                "accept": codes,
-            }
-        )
+        asked["first_language"] = {
+            "ask": texts["question_first_language"],
+            "type": "choice",
+            "options": LANGUAGES,
+            "accept": [wanted] if isinstance(wanted, str) else list(wanted),
+        }
     if "age" in eligible:
         low, high = eligible["age"]
-        questions.append(
-            {
-                **blank,
-                "name": "age",
-                "ask": texts["question_age"],
-                "type": "number",
-                "from": 0,
-                "to": 120,
-                "optional": False,
-                "accept": f"{low} to {high}",
-            }
-        )
-    questions += [
-        make_question(study, name, given, pack) for name, given in eligible.get("questions", {}).items()
-    ]
-    return questions
+        asked["age"] = {
+            **{"ask": texts["question_age"], "type": "number", "from": 0, "to": 120},
+            "accept": f"{low} to {high}",
+        }
+    asked |= eligible.get("questions", {})
+    return [make_question(study, name, given, pack) for name, given in asked.items()]
+
+
+def _languages(codes: Iterable[str], texts: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the options of a question about languages: those with a name here, others that a study accepts, and any other."""
+    named = _autonyms()
+    options = {
+        **named,
+        **{code: code for code in codes if code not in named},
+        "other": texts["another_language"],
+    }
+    return [{"value": code, "label": label} for code, label in options.items()]
 
 
 def device_rules(study: Study) -> dict[str, Any] | None:
@@ -172,7 +214,10 @@ def device_rules(study: Study) -> dict[str, Any] | None:
 
 def seen_question(question: Question) -> Question:
     """Return a question without its accepted answers, for a page."""
-    return {name: question.get(name) for name in SEEN}
+    seen = {name: question.get(name) for name in SEEN}
+    if "rows" in question:
+        seen["rows"] = [{"name": row["name"], "text": row["text"]} for row in question["rows"]]
+    return seen | ({"only": question["only"]} if "only" in question else {})
 
 
 def is_eligible(questions: list[Question], answers: Mapping[str, Any]) -> tuple[bool, list[str]]:
@@ -181,9 +226,19 @@ def is_eligible(questions: list[Question], answers: Mapping[str, Any]) -> tuple[
         question["name"]
         for question in questions
         if question.get("accept") is not None
-        and not _accepts(question["accept"], answers.get(question["name"]))
+        and is_asked(question.get("only", {}), answers)
+        and not _accepts(question["accept"], _answer_to(question, answers))
     ]
     return not missed, missed
+
+
+def _answer_to(question: Question, answers: Mapping[str, Any]) -> Any:
+    """Return the answer to a question; of a matrix, its score."""
+    if "rows" not in question:
+        return answers.get(question["name"])
+    rows = [MatrixRow(**{**row, "accept": tuple(row["accept"])}) for row in question["rows"]]
+    ((_, score),) = scale_scores(question, answers, rows).items()
+    return score
 
 
 def comprehension_screen(study: Study, number: int, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,7 +280,7 @@ def _is_right(question: Question, given: Any) -> bool:
 def _accepts(accept: Any, given: Any) -> bool:
     if given is None:
         return False
-    if isinstance(accept, str) and _BETWEEN.fullmatch(accept):
+    if isinstance(accept, str) and RANGE.fullmatch(accept):
         low, _, high = accept.partition(" to ")
         try:
             return float(low) <= float(given) <= float(high)

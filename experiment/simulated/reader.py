@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +21,12 @@ import aiohttp
 
 from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
+from experiment.procedure.questions import is_eligible
 from experiment.procedure.steps import parts_of, region_lines
 from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
 from experiment.store import Store, records
 from experiment.study import Study
+from experiment.study.questionnaires import is_asked
 from experiment.trials import FRAME_MS, LASTING, TYPED, UNANSWERED, frames_of, presented_ms
 from stimuli.errors import UserError
 from stimuli.item import ChangeRecord, Item
@@ -173,6 +176,7 @@ class SimulatedReader:
         self.items = {_key(item.set_name, item.item_id, item.condition): item for item in study.items}
         self.clock = 1000.0
         self.answered = 0
+        self.said: dict[str, Any] = {}
 
     def plan(self, session: Mapping[str, Any]) -> dict[str, Any]:
         """Return the whole plan of a session, which only the study has: with items, answers and accepted answers."""
@@ -196,9 +200,14 @@ class SimulatedReader:
         return trials_of(self.plan(session))
 
     def answers(self, screen: Mapping[str, Any]) -> dict[str, Any]:
-        """Return answers to a screen of questions: accepted ones for eligibility, else any valid ones."""
+        """Return answers to what a screen asks after earlier ones: accepted ones for eligibility, else the truth's, or any."""
         draw = generator(self.seed, "simulated background", self.name, screen["name"])
-        return {question["name"]: _said(question, draw) for question in screen["questions"]}
+        answers: dict[str, Any] = {}
+        for question in screen["questions"]:
+            if is_asked(question.get("only", {}), self.said | answers):
+                answers |= _said(question, draw, self.truth.questions)
+        self.said |= answers
+        return answers
 
     def answer(self, trial: Mapping[str, Any]) -> dict[str, Any]:
         """Return the payload of one trial, as the page would send it (times in ms)."""
@@ -415,7 +424,34 @@ def _key(set_name: str, item_id: str, condition: Mapping[str, str]) -> tuple[str
     return set_name, item_id, json.dumps(dict(condition), sort_keys=True)
 
 
-def _said(question: Mapping[str, Any], draw: Random) -> Any:
+def _said(question: Mapping[str, Any], draw: Random, told: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """Return the answer to a question, or to each row of a matrix, by name."""
+    name = question["name"]
+    if "rows" not in question:
+        return {name: draw.choice(told[name]) if name in told else _any_answer(question, draw)}
+    points = [option["value"] for option in question["options"]]
+    if question["accept"] is not None:
+        return _accepted_rows(question, points)
+    return {
+        row["name"]: draw.choice([str(answer) for answer in told.get(row["name"], row["accept"] or points)])
+        for row in question["rows"]
+    }
+
+
+def _accepted_rows(question: Mapping[str, Any], points: Sequence[str]) -> dict[str, Any]:
+    """Return answers to the rows of a matrix whose score lets a reader in: from the lowest score, one row after the other rises."""
+    answers: dict[str, Any] = {}
+    for low, high in pairwise([points[0], *points]):
+        for raised in range(1, len(question["rows"]) + 1):
+            for place, row in enumerate(question["rows"]):
+                point = high if place < raised else low
+                answers[row["name"]] = points[-1 - points.index(point)] if row["is_reversed"] else point
+            if is_eligible([dict(question)], answers)[0]:
+                return answers
+    return answers
+
+
+def _any_answer(question: Mapping[str, Any], draw: Random) -> Any:
     """Return an answer to a question: an accepted one if the question decides on eligibility."""
     accept = question.get("accept")
     if isinstance(accept, str) and " to " in accept:
@@ -428,7 +464,7 @@ def _said(question: Mapping[str, Any], draw: Random) -> Any:
         return [option for option in options if draw.random() < 0.6]
     if options:
         return draw.choice(options)
-    if question["type"] in ("number", "scale"):
+    if question["type"] in ("number", "scale", "slider"):
         lowest, highest = question.get("from"), question.get("to")
         return draw.randint(int(0 if lowest is None else lowest), int(100 if highest is None else highest))
     return "simulated"

@@ -7,7 +7,7 @@ normal part on the log scale, a tail in milliseconds). Every setting has a value
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from math import isfinite
 from pathlib import Path
@@ -125,6 +125,8 @@ class GroundTruth:
     lapses: Lapses = Lapses()
     words: Words = Words()
     typing: Typing = Typing()
+    questions: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Answers to questions from which each reader gives one at random, by the name of a question or of a matrix' row."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings for the analysis export's dictionary."""
@@ -134,6 +136,7 @@ class GroundTruth:
             "lapses": asdict(self.lapses),
             "words": asdict(self.words),
             "typing": asdict(self.typing),
+            **({"questions": dict(self.questions)} if self.questions else {}),
         }
 
 
@@ -170,13 +173,13 @@ def read_truth(file: Path) -> GroundTruth:
     if not isinstance(given, dict):
         raise UserError(f"{file.name} does not say the effects of simulated readers: it is no mapping")
     for name in given:
-        if name not in (*GROUPS, "about"):
-            raise unknown_name(f"{file.name}: group", str(name), GROUPS)
+        if name not in (*GROUPS, "questions", "about"):
+            raise unknown_name(f"{file.name}: group", str(name), (*GROUPS, "questions"))
     groups = {name: _group(file.name, name, given[name]) for name in GROUPS if name in given}
     for name in ("accuracy", "time"):
         if name not in groups:
             raise UserError(f"{file.name} does not say the effects of simulated readers: it lacks {name!r}")
-    truth = GroundTruth(**groups)
+    truth = GroundTruth(**groups, questions=_answers(file.name, given.get("questions", {})))
     if not 0 <= truth.lapses.rate <= 1:
         raise UserError(f"{file.name}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
     if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:
@@ -190,6 +193,21 @@ def read_truth(file: Path) -> GroundTruth:
         if position not in POSITIONS:
             raise unknown_name(f"{file.name}: words.changed:", str(position), POSITIONS)
     return truth
+
+
+def _answers(file: str, given: Any) -> dict[str, list[Any]]:
+    """Return the answers to each question, from one answer or a list of them."""
+    if not isinstance(given, dict):
+        raise UserError(
+            f"{file}: questions is {given!r}", mend="Write the answers to each question by its name."
+        )
+    answers = {str(name): value if isinstance(value, list) else [value] for name, value in given.items()}
+    for name, values in answers.items():
+        if not values or not all(isinstance(value, str | int | float) for value in values):
+            raise UserError(
+                f"{file}: questions.{name} is {given[name]!r}", mend="Write one answer, or a list of several."
+            )
+    return answers
 
 
 def _group(file: str, name: str, given: Any) -> Any:

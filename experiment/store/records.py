@@ -236,6 +236,28 @@ def answers_to(connection: Connection, session_id: str, screen: str) -> list[str
     ]
 
 
+def given_answers(connection: Connection, session_id: str) -> dict[str, Any]:
+    """Return a session's answers to questions about its reader, the last one to each."""
+    stored = (
+        select(events.c.detail)
+        .where(events.c.session_id == session_id, events.c.kind == "answers")
+        .order_by(events.c.event_id)
+    )
+    return {
+        name: value
+        for detail in connection.scalars(stored)
+        for name, value in (detail.get("answers") or {}).items()
+    }
+
+
+def deciding_answers(connection: Connection, session_id: str, plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the answers on which it depends what a session's plan asks later."""
+    questions = [question for screen in plan["screens"] for question in screen.get("questions", ())]
+    wanted = {name for question in questions for name in question.get("only", {})}
+    given = given_answers(connection, session_id) if wanted else {}
+    return {name: value for name, value in given.items() if name in wanted}
+
+
 def all_versions(connection: Connection, study: str) -> list[Row]:
     """Return the versions of a study, first to last."""
     query = select(versions).where(versions.c.study == study).order_by(versions.c.version)

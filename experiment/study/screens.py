@@ -10,6 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from experiment.study.controls import check_between
 from experiment.study.format import key_name
+from experiment.study.questionnaires import (
+    MATRIX,
+    RANGE,
+    asked_on_screen,
+    check_matrix,
+    check_only,
+    matrix_rows,
+    scale_names,
+)
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings
 from experiment.trials import ANSWERED, LASTING, UNANSWERED, choice_settings
 from stimuli.durations import milliseconds
@@ -285,22 +294,68 @@ def _check_questions(study: Study, faults: Faults) -> None:
             groups += [(*path, "questions")] if "questions" in screen["instructions"] else []
     eligibility = ("participants", "eligible", "questions")
     groups += [eligibility] if study.get(*eligibility) else []
+    # what is asked of everyone who comes later: eligibility first, questions about instructions never
+    groups.sort(key=lambda path: path[0] != "participants")
+    earlier = _built_in(study)
     named: set[str] = set()
     for path in groups:
-        faults.check(_check_group, study, path, named, faults, reads=[path])
+        faults.check(_check_group, study, path, named, earlier, faults, reads=[path])
 
 
-def _check_group(study: Study, path: KeyPath, named: set[str], faults: Faults) -> None:
-    """Check questions on one screen; ``named`` has those of earlier groups."""
-    for name, given in study.get(*path).items():
+def _built_in(study: Study) -> dict[str, Mapping[str, Any]]:
+    """Return the built-in questions of eligibility by name."""
+    kinds = {"first_language": "choice", "age": "number"}
+    eligible = study.get("participants", "eligible", default={})
+    return {name: {"type": kind} for name, kind in kinds.items() if name in eligible}
+
+
+def _check_group(
+    study: Study, path: KeyPath, named: set[str], earlier: dict[str, Mapping[str, Any]], faults: Faults
+) -> None:
+    """Check questions on one screen; ``earlier`` has the questions that they may depend on."""
+    try:
+        questions = asked_on_screen(study, study.get(*path))
+    except UserError as fault:
+        raise UserError(f"{study.place(*path)}: {fault.message}", mend=fault.mend) from None
+    for name, given in questions.items():
         place = study.place(*path, name)
-        if name in named:
+        before = len(faults.found)
+        if given["type"] == MATRIX:
+            faults.found += check_matrix(study, place, name, given)
+        is_matrix = given["type"] == MATRIX and len(faults.found) == before
+        rows = matrix_rows(study, name, given) if is_matrix else []
+        if "accept" in given and len(scale_names(rows)) > 1:
             faults.found.append(
-                UserError(f"{place}: a question is called {name!r} twice", mend="Give it another name.")
+                UserError(
+                    f"{place}: `accept` needs one score, and the rows have several scales",
+                    mend="Ask one scale.",
+                )
             )
-        named.add(name)
+        row_names = [row.name for row in rows]
+        for answer in [name, *row_names]:
+            if answer in named:
+                faults.found.append(
+                    UserError(f"{place}: a question is called {answer!r} twice", mend="Give it another name.")
+                )
+            named.add(answer)
+        if given["type"] == MATRIX and not is_matrix:
+            row_names = (
+                [f"{name}_{row}" for row in given["rows"]]
+                if isinstance(given.get("rows"), Mapping)
+                else [f"{name}_"]
+            )
         faults.check(_check_question, place, given)
         faults.check(_check_accept, place, given, path)
+        if "only" in given and "instructions" in path:
+            faults.found.append(
+                UserError(
+                    f"{place}: questions about instructions are asked of everyone", mend="Take `only` out."
+                )
+            )
+        elif "only" in given:
+            faults.found += check_only(place, given["only"], earlier)
+        if "instructions" not in path:
+            earlier |= dict.fromkeys(row_names or [name], given)
 
 
 def _check_criterion(study: Study, path: KeyPath) -> None:
@@ -316,12 +371,28 @@ def _check_criterion(study: Study, path: KeyPath) -> None:
         raise UserError(f"{study.place(*path, 'pass')} is {given['pass']!r}; it lies between 1% and 100%")
 
 
+_OF_KIND = {
+    "rows": (MATRIX,),
+    "points": (MATRIX,),
+    "reversed": (MATRIX,),
+    "score": (MATRIX,),
+    "shuffle": ("choice", "several", MATRIX),
+}
+"""Settings of a question that only some types have."""
+
+
 def _check_question(place: str, given: Mapping[str, Any]) -> None:
     kind = given["type"]
+    for setting, kinds in _OF_KIND.items():
+        if setting in given and kind not in kinds:
+            raise UserError(
+                f"{place}: a question of type {kind} has no `{setting}:`",
+                mend=f"Take it out, or choose the type {' or '.join(kinds)}.",
+            )
     if kind in ("choice", "several") and "options" not in given:
         raise UserError(f"{place}: a question of type {kind} needs `options:`")
-    if kind == "scale" and not ("from" in given and "to" in given):
-        raise UserError(f"{place}: a scale needs `from:` and `to:`")
+    if kind in ("scale", "slider") and not ("from" in given and "to" in given):
+        raise UserError(f"{place}: a {kind} needs `from:` and `to:`")
     if "from" in given and "to" in given and given["from"] >= given["to"]:
         raise UserError(f"{place}: goes from {given['from']} to {given['to']}; the first is the lower one")
 
@@ -340,6 +411,9 @@ def _check_accept(place: str, given: Mapping[str, Any], path: KeyPath) -> None:
             f"{place}: only questions of eligibility and about instructions have answers that are accepted",
             mend="Move it under participants: eligible: questions: or instructions: questions:, or take `accept` out.",
         )
+    if given["type"] == MATRIX:
+        _check_score_accepted(place, given)
+        return
     options = {str(option) for option in given.get("options", ())}
     accepts = given.get("accept", [])
     unknown = [
@@ -350,4 +424,15 @@ def _check_accept(place: str, given: Mapping[str, Any], path: KeyPath) -> None:
     if options and unknown:
         raise UserError(
             f"{place}: accept names {str(unknown[0])!r}, which is none of the options ({', '.join(map(str, given['options']))})"
+        )
+
+
+def _check_score_accepted(place: str, given: Mapping[str, Any]) -> None:
+    """Raise an error unless a matrix that decides on taking part has one score, and a range of it."""
+    if "accept" not in given:
+        return
+    if "score" not in given or not (isinstance(given["accept"], str) and RANGE.fullmatch(given["accept"])):
+        raise UserError(
+            f"{place}: of a matrix, a range of its score is accepted",
+            mend="Add `score: mean` (or sum), and a range such as `accept: 3 to 5`.",
         )

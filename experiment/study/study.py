@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -370,6 +370,9 @@ class Study:
         texts = {name: text.version for name, text in self.texts.items()}
         if (texts_file := self.folder / OWN_FILE).is_file():
             texts[OWN_FILE] = version_of(texts_file.read_bytes())
+        for name in self._row_files():
+            if (rows_file := self.folder / name).is_file():
+                texts[name] = version_of(rows_file.read_bytes())
         file = self.folder / ITEMS
         items = hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
         return {
@@ -403,6 +406,14 @@ class Study:
                 for old, new in given.get("texts", {}).items():
                     named.append((new, ("design", "between", factor, level, "texts", old)))
         return named
+
+    def _row_files(self) -> Iterator[str]:
+        """Yield the tables that hold the rows of a matrix of questions."""
+        for screen in self.source.data["procedure"]:
+            questions = screen.get("questions")
+            for given in questions.values() if isinstance(questions, Mapping) else ():
+                if isinstance(given.get("rows"), str):
+                    yield given["rows"]
 
     def practice_files(self) -> list[tuple[str, KeyPath]]:
         """Return each practice item file named in the procedure, with the path of the setting."""

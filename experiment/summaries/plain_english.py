@@ -649,7 +649,8 @@ def _operation(operation: Any) -> str:
 def _screens(study: Study) -> tuple[str, ...]:
     kinds = [next(iter(screen)) for screen in study.get("procedure")]
     runs = [(kind, sum(1 for _ in run)) for kind, run in groupby(kinds)]
-    return tuple(kind if count == 1 else _counted(count, kind) for kind, count in runs)
+    more = {"questions": "screens of questions"}
+    return tuple(kind if count == 1 else f"{count:,} {more.get(kind, f'{kind}s')}" for kind, count in runs)
 
 
 def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
@@ -668,6 +669,9 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 f"The instructions {verbs['are']} followed by {_counted(number, 'question')}, {of_them} to be answered correctly "
                 f"within {_counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
             )
+        elif screen["kind"] == "questions" and not screen["screening"]:
+            asked = ", ".join(map(_question, screen["questions"]))
+            sentences.append(f"The questions {verbs['are']} {asked}.")
         elif screen["kind"] == "practice":
             passing = screen.get("pass")
             needed = (
@@ -709,6 +713,25 @@ def _restricted(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for kind, number in having.items():
         if number < len(tests):
             yield f"{number:,} of them with {STEP_NOUNS.get(kind, f'the step {kind}')}"
+
+
+def _question(question: Mapping[str, Any]) -> str:
+    """Return a question's name with the rows, points and scores of a matrix, and the answers that lead to it."""
+    details = []
+    if "rows" in question:
+        rows = [row for row in question["rows"] if not row["accept"]]
+        scales = sorted({row["scale"] for row in rows if row["scale"]})
+        details.append(f"{_counted(len(rows), 'row')} of {len(question['options'])} points")
+        if "score" in question:
+            details.append(f"{question['score']} of {' and of '.join(scales) or 'all'}")
+        turned = sum(row["is_reversed"] for row in rows)
+        details += [f"{turned} reversed"] if turned else []
+        checks = len(question["rows"]) - len(rows)
+        details += [_counted(checks, "attention check")] if checks else []
+    for name, condition in question.get("only", {}).items():
+        wanted = condition.get("values") or [f"{condition['from']:g} to {condition['to']:g}"]
+        details.append(f"only after {name}: {' or '.join(wanted)}")
+    return f"{question['name']} ({'; '.join(details)})" if details else str(question["name"])
 
 
 def _time_limits(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:

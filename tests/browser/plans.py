@@ -205,6 +205,32 @@ BACKGROUND = (
     question("glasses", "yes_no", "Do you wear glasses for reading?", ["yes", "no"]),
     question("book", "text", "Which book did you read last?", optional=True),
     question("words", "vocabulary", "Mark every word that you know; some are no words.", WORDS),
+    question(
+        "habit",
+        "matrix",
+        "How true is this of you?",
+        ["never", "now and then", "always"],
+        rows=[
+            {"name": "habit_bed", "text": "I read in bed."},
+            {"name": "habit_bus", "text": "I read on the bus."},
+        ],
+    ),
+    question(
+        "films",
+        "matrix",
+        "How well do these describe you?",
+        [str(number) for number in range(1, 8)],
+        rows=[{"name": "films_home", "text": "I watch films at home, in the evening."}],
+        low="not at all",
+        high="fully",
+    ),
+    question("effort", "slider", "How hard was it?", **{"from": 0, "to": 100, "low": "easy", "high": "hard"}),
+    question(
+        "where",
+        "text",
+        "Where do you read at night?",
+        only={"habit_bed": {"values": ["now and then", "always"]}},
+    ),
 )
 DEVICE = {
     "kind": "device",

@@ -172,6 +172,9 @@ def fill_background(page):
     for words in ("secondary", "Latin", "yes", "garden"):
         page.get_by_text(words, exact=True).click()
     page.locator(".scale input").nth(4).check()
+    for row in page.get_by_role("radiogroup").all():
+        row.get_by_role("radio").first.check(force=True)
+    page.get_by_role("slider").click()
 
 
 def test_no_screen_breaks_when_its_text_is_twice_as_large(serve, new_page):

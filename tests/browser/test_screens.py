@@ -146,6 +146,18 @@ def test_questions_are_answered_by_keyboard_alone(opened):
     press("Space")  # shelf
     press("ArrowDown")
     press("Tab")
+    press("Space")
+    press("ArrowRight")  # now and then
+    press("Tab")
+    press("Space")  # never
+    press("Tab")
+    press("Space")
+    press("ArrowLeft")  # 7
+    press("Tab")
+    press("ArrowRight")  # the line is marked, right of its middle
+    press("Tab")
+    page.keyboard.type("in bed")  # asked since now and then
+    press("Tab")
     press("Enter")
     answer_and_finish(page, server)
     assert server.answers["questions-1"] == {
@@ -157,6 +169,11 @@ def test_questions_are_answered_by_keyboard_alone(opened):
         "glasses": "yes",
         "book": "Middlemarch",
         "words": ["garden", "shelf"],
+        "habit_bed": "now and then",
+        "habit_bus": "never",
+        "films_home": "7",
+        "effort": 51,
+        "where": "in bed",
     }
 
 
