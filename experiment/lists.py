@@ -140,10 +140,10 @@ def _rows(study: Study, items: Sequence[Item]) -> int:
 
 
 def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Item]:
-    """Return a list's test items in the order of the items file, then the fillers, which are in every list."""
+    """Return a list's test items in the order of the items file, then its fillers: those of its levels between sessions."""
     held = session_levels(study, items, list_id)["condition"]
     tested = [item for item in items if item.role == "test" and is_shown_at(item, held)]
-    fillers = [item for item in items if item.role == "filler"]
+    fillers = [item for item in items if item.role == "filler" and is_shown_at(item, held)]
     if study.get("design", "lists") == "one":
         return [*tested, *fillers]
     n_conditions = conditions(items)

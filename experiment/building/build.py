@@ -249,6 +249,8 @@ def _placed(
             {
                 factor: str(cells.get(item.item_id, {}).get(factor) or level)
                 for factor, level in first.items()
+                # a row that names no level between sessions is shown at all of them
+                if factor not in study.between or cells.get(item.item_id, {}).get(factor)
             },
         )
     ]

@@ -131,7 +131,8 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
         for levels in combinations({factor: versions[factor] for factor in factors})
         for column in columns[:]
     ]
-    for factor, given in study.get("design", "factors", default={}).items():
+    designed = {**study.get("design", "factors", default={}), **study.between}
+    for factor, given in designed.items():
         columns += [factor] if set_name is not None else []
         for level, does in levels_of(given).items():
             columns.append(f"{factor}:{level}")

@@ -425,9 +425,24 @@ def items_from_sentences(study: Study) -> Made:
     if fillers:
         design = replace(item_design(study), factor=None, levels={"": "none"}, role="filler", on_bad="stop")
         design = replace(design, source=materials["sentences"])
-        items += in_design(study, sentences(study, fillers, design, lines=lines_of(table, "item")).items)
+        made = sentences(study, fillers, design, lines=lines_of(table, "item")).items
+        levels = {str(row["item"]): _levels_of_filler(study, row) for row in fillers}
+        groups = list(dict.fromkeys(levels.values()))
+        for group in groups:
+            items += in_design(study, [item for item in made if levels[item.item_id] == group], dict(group))
     items = _with_compared_columns(study, items, {str(row["item"]): row for row in table.rows})
     return Made(items, [file], [*remarks, *notes], skipped)
+
+
+def _levels_of_filler(study: Study, row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the levels between sessions whose rows a filler is among; sessions of other levels do not show it."""
+    return tuple(
+        (factor, level)
+        for factor, levels in study.between.items()
+        for level, given in levels.items()
+        if "where" in given
+        and all(str(row.get(column)) == str(value) for column, value in given["where"].items())
+    )
 
 
 def _with_compared_columns(
@@ -583,7 +598,8 @@ def _by_rows(
     taken: set[int] = set()
     for levels, wanted in study.crossing.rows:
         factor, level = next(iter(levels.items()))
-        place = study.place("design", "factors", factor, level, "where")
+        kind = "between" if factor in study.between else "factors"
+        place = study.place("design", kind, factor, level, "where")
         for column in wanted:
             if column not in rows[0]:
                 raise unknown_name(f"{place}: column", column, rows[0])

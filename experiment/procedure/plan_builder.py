@@ -12,6 +12,7 @@ from experiment.lists import (
     SessionPlace,
     block_items,
     blocks_of,
+    is_shown_at,
     items_of_list,
     label_map_of,
     labels_of_classes,
@@ -237,7 +238,12 @@ class PlanBuilder:
         return block
 
     def _practice(self, settings: Mapping[str, Any], name: str, block: Mapping[str, Any]) -> Screen:
-        items = [item for item in self.items if item.role == "practice" and item.set_name == name]
+        held = self.between["condition"]
+        items = [
+            item
+            for item in self.items
+            if item.role == "practice" and item.set_name == name and is_shown_at(item, held)
+        ]
         share = settings.get("pass")
         return {
             "kind": "practice",

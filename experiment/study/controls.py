@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from experiment.study.study import Study
 
 LABELS_SHUFFLED = "shuffled"
+WITH_ROWS = frozenset({"sentences", "words"})
+"""Materials whose rows levels can pick (`where`)."""
 LEVELS = ("intact", "substituted", "nothing")
 """Names of levels in an example."""
 
@@ -87,7 +89,12 @@ def check_between(study: Study, faults: Faults) -> None:
 def _check_settings(study: Study, at: tuple[str, str], given: Mapping[str, object]) -> None:
     known = () if study.own is None else study.own[1].session_settings
     for name in given:
-        if name != "texts" and name not in TYPES and name not in known:
+        if name == "where" and not WITH_ROWS & set(study.get("materials")):
+            raise UserError(
+                f"{study.place('design', 'between', *at, name)}: only {' and '.join(sorted(WITH_ROWS))} have rows to pick",
+                mend="Remove where from the level.",
+            )
+        if name not in ("texts", "where", *TYPES, *known):
             able = [keyword for keyword, (_, own) in own_factors().items() if name in own.session_settings]
             raise UserError(
                 f"{study.place('design', 'between', *at, name)}: only studies with materials: {' or '.join(able)} can set "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.plan import faults_of_exclusions
 from experiment.columns import trial_columns
-from experiment.study.controls import check_controls
+from experiment.study.controls import WITH_ROWS, check_controls
 from experiment.study.factors import CELL, kind_of, levels_of, operation_families
 from experiment.study.format import check_format
 from experiment.study.screens import check_procedure
@@ -229,7 +229,7 @@ def _check_levels(study: Study, kind: str, faults: Faults) -> None:
 
 def _check_kind_of_factor(study: Study, kind: str, factor: str, does: str | None) -> None:
     place = study.place("design", "factors", factor)
-    if does == "rows" and kind not in ("sentences", "words"):
+    if does == "rows" and kind not in WITH_ROWS:
         raise UserError(f"{place}: only sentences and words have rows to pick (`where`)")
     if does == "versions" and kind != "sentences":
         raise UserError(

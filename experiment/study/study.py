@@ -266,7 +266,15 @@ class Study:
     @cached_property
     def crossing(self) -> DesignCells:
         """The cells of the design's factors (see :mod:`experiment.study.factors`)."""
-        return cross({} if self.own_factor else self.factors_of_items)
+        picking = {
+            factor: {
+                level: {"where": given["where"]} if "where" in given else given
+                for level, given in levels.items()
+            }
+            for factor, levels in self.between.items()
+            if any("where" in given for given in levels.values())
+        }
+        return cross({**({} if self.own_factor else self.factors_of_items), **picking})
 
     @cached_property
     def step_levels(self) -> dict[str, Mapping[str, StepSettings]]:

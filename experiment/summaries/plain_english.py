@@ -612,6 +612,8 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
 def _between(given: Mapping[str, Any]) -> str:
     """Describe the settings of a level between sessions."""
     parts = [WORDS["items"][given["items"]]] if "items" in given else []
+    if "where" in given:
+        parts.append("rows in which " + " and ".join(f"{c} is {v}" for c, v in given["where"].items()))
     if "exemplars" in given:
         parts.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":
@@ -626,10 +628,10 @@ def _operation(operation: Any) -> str:
         return "as it is"
     if isinstance(operation, LevelSummary):
         return operation
-    if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts", "items"} & set(operation):
+    if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts", "items", "where"} & set(
+        operation
+    ):
         return _between(operation)
-    if isinstance(operation, Mapping) and "where" in operation:
-        return "rows in which " + " and ".join(f"{c} is {v}" for c, v in operation["where"].items())
     if isinstance(operation, Mapping) and "demonstrations" in operation:
         return f"examples: {parse_operation(operation['demonstrations']).label}"
     if isinstance(operation, Mapping) and any(isinstance(given, Mapping) for given in operation.values()):

@@ -159,3 +159,26 @@ def test_more_lists_repeat_the_square_in_other_orders(make):
     assert sorted(shown[0]) == sorted(shown[1])
     with pytest.raises(UserError, match=r"design\.lists is 8.* 6"):
         make_items(make(f"{BOTH}, lists: 8"))
+
+
+def test_levels_between_sessions_pick_rows(make):
+    study = make(
+        f"factors: {{{RELATION}}}, between: {{group: {{de: {{where: {{lang: de}}}}, en: {{where: {{lang: en}}}}}}}}"
+    )
+    rows = [
+        f"{lang}{i},garden,flower,candle,word,{role},{lang}"
+        for lang in ("de", "en")
+        for role in ("", "filler")
+        for i in (range(4) if role == "" else range(4, 6))
+    ]
+    rows += ["both,garden,flower,candle,word,filler,"]
+    head = "item,sentence,prime:related,prime:unrelated,answer,role,lang\n"
+    (study.folder / "targets.csv").write_text(head + "\n".join(rows) + "\n", "utf-8")
+    numbers = list_ids(study, make_items(study).items)
+    assert len(numbers) == 4
+    for number, lang in zip(numbers, ("de", "de", "en", "en"), strict=True):
+        shown = trials(study, number)
+        assert {trial["condition"]["group"] for trial in shown} == {lang}
+        assert {trial["item_id"] for trial in shown} == {*(f"{lang}{i}" for i in range(6)), "both"}
+        tested = [trial for trial in shown if not trial["is_filler"]]
+        assert Counter(trial["condition"]["relation"] for trial in tested) == {"related": 2, "unrelated": 2}
