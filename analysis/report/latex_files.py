@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import jinja2
@@ -27,6 +28,8 @@ LONGEST = 34
 """A table with more rows than this runs over pages."""
 SIZES = ((6, r"\small", 84), (8, r"\footnotesize", 96), (math.inf, r"\scriptsize", 112))
 """Most columns of a table in each size of letters, and how many letters a line of that size holds."""
+SHORTEST_LINE = 11
+"""Letters up to which a line of a column's head is not broken."""
 LONG_NAME, WRAPPED = 42, r"p{0.36\linewidth}"
 """Letters above which names in the first column wrap."""
 _SPECIAL = {
@@ -62,10 +65,10 @@ def set_markup(markup: str) -> str:
     for run in runs_of(markup):
         if not run.text:
             continue
-        text = escaped(run.text)
+        # long names break after underscores and slashes, formulas also after their other signs
+        text = re.sub(r"(\\_|/)", r"\1\\allowbreak{}", escaped(run.text))
         if run.code:
-            # long formulas break at blanks and after signs of a formula
-            text = r"\texttt{" + re.sub(r"(\\_|\||:|\*|/)", r"\1\\allowbreak{}", text) + "}"
+            text = r"\texttt{" + re.sub(r"(\||:|\*)", r"\1\\allowbreak{}", text) + "}"
         for on, command in (
             (run.italic, "textit"),
             (run.bold, "textbf"),
@@ -142,7 +145,12 @@ def table_in_latex(shown: Numbered, source: str) -> str:
     """Return a table as LaTeX: caption above, three rules, note below; a comment at its head says where its numbers come from."""
     apa_table, n_columns = shown.table, len(shown.table.columns)
     size, room = next((size, room) for most, size, room in SIZES if n_columns <= most)
-    first, *others = apa_table.widths(lambda index, is_head, text: [text])
+    first, *cells = apa_table.widths(lambda index, is_head, text: [] if is_head and index else [text])
+    heads = [[apa_table.columns[0]]] + [
+        wrap(column, max(SHORTEST_LINE, int(width))) or [""]
+        for column, width in zip(apa_table.columns[1:], cells, strict=True)
+    ]
+    others = apa_table.widths(lambda index, is_head, text: heads[index] if is_head else [text])[1:]
     return _written(
         "table",
         number=shown.number,
@@ -150,9 +158,22 @@ def table_in_latex(shown: Numbered, source: str) -> str:
         source=" ".join(source.split()),
         size=size,
         columns=f"@{{}}{WRAPPED if first > LONG_NAME else 'l'}*{{{n_columns - 1}}}{{c}}@{{}}",
-        head=_row([str(head_markup(column, apa_table.is_symbol(column))) for column in apa_table.columns]),
+        head=_head(heads, [apa_table.is_symbol(column) for column in apa_table.columns]),
         is_long=len(apa_table.rows) > LONGEST,
         is_wide=min(first, LONG_NAME) + sum(others) + 2 * n_columns > room,
+    )
+
+
+def _head(heads: Sequence[Sequence[str]], symbols: Sequence[bool]) -> str:
+    """Set the heads of columns, of which long ones have several lines."""
+    lines = [
+        [set_markup(str(head_markup(line, is_symbol))) for line in head]
+        for head, is_symbol in zip(heads, symbols, strict=True)
+    ]
+    stacked = [r" \\ ".join(head) for head in lines]
+    return _braced(
+        f"\\shortstack{{{text}}}" if len(head) > 1 else text
+        for head, text in zip(lines, stacked, strict=True)
     )
 
 
@@ -166,6 +187,9 @@ def _laid_row(row: Sequence[str], laid: ApaTable) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
+    return _braced(map(set_markup, cells))
+
+
+def _braced(texts: Iterable[str]) -> str:
     # braces keep a bracket at the head of a row from being read as an option of the line before
-    texts = map(set_markup, cells)
     return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in texts) + " \\\\"
