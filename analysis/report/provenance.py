@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,8 @@ from analysis.report.document import Document
 from analysis.report.filters import Condition, many
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Heading, Paragraph, PlannedFinding
-from analysis.report.numbering import Illustrated, Numbered, ReportContent
-from analysis.report.results.tables import origin_of_trials
+from analysis.report.numbering import Illustrated, Numbered, ReportContent, in_order
+from analysis.report.results.tables import origin_of_contrasts
 from analysis.tables import SAID
 from stimuli.papers import papers
 
@@ -89,7 +89,9 @@ def figure_source(figure: Illustrated, content: ReportContent) -> FigureSource:
         )
         units = "each participant and each item" if people else "each item"
         computed = f"{ranks}planned estimates without {units} in turn; by wrods alone"
-        return FigureSource((), origin_of_trials(checked, computed))
+        fits = tuple(each.fit for each in checked if each.fit is not None)
+        origin = replace(origin_of_contrasts(checked), fits=fits, computed=computed)
+        return FigureSource((), origin)
     return FigureSource(tuple(table.number for table in in_chapter))
 
 
@@ -132,21 +134,23 @@ def sources_in_words(content: ReportContent, models: Mapping[int, ModelFiles]) -
     chapters, counts = _chapters(content), RowCounter(content)
     return {
         table.number: f"Numbers: tables/{table.table.name}_full.csv (unrounded). "
-        f"From {_from(table, content, models, chapters.get(table.number), counts)}."
+        f"From {_from(table.table.origin or Origin(), fits, models, counts)}."
         for table in content.all_tables()
+        for fits in (_fits(table, content, chapters.get(table.number)),)
     }
 
 
-def figures_in_words(content: ReportContent) -> dict[str, str]:
+def figures_in_words(content: ReportContent, models: Mapping[int, ModelFiles]) -> dict[str, str]:
     """Return one line for each figure, by its number, that says where its numbers come from."""
     counts, lines = RowCounter(content), {}
     for figure in content.all_figures():
         source = figure_source(figure, content)
-        numbers = ", ".join(source.tables)
         if source.tables:
+            numbers = apa.listing(sorted(source.tables, key=in_order))
             lines[figure.number] = f"Numbers: Table{'s' if len(source.tables) > 1 else ''} {numbers}."
         elif source.origin is not None:
-            lines[figure.number] = f"Numbers: {'. '.join(_rows_said(source.origin, counts))}."
+            fits = _numbers_of(source.origin, content)
+            lines[figure.number] = f"Numbers: {_from(source.origin, fits, models, counts)}."
     return lines
 
 
@@ -211,18 +215,16 @@ def _fits(numbered: Numbered, content: ReportContent, chapter: Any) -> list[int]
     fits = () if origin is None else origin.fits
     if chapter and origin is None:
         fits = tuple(reported.fit for reported in chapter.fits)
-    return [number for fit in fits for number in content.number_of_fit(fit)]
+    return _numbers_of(Origin(tuple(fits)), content)
 
 
-def _from(
-    numbered: Numbered,
-    content: ReportContent,
-    models: Mapping[int, ModelFiles],
-    chapter: Any,
-    counts: RowCounter,
-) -> str:
-    origin = numbered.table.origin or Origin()
-    parts = [models[number].said() for number in _fits(numbered, content, chapter) if number in models]
+def _numbers_of(origin: Origin, content: ReportContent) -> list[int]:
+    """Return the numbers of the models of an origin."""
+    return [number for fit in origin.fits for number in content.number_of_fit(fit)]
+
+
+def _from(origin: Origin, fits: Sequence[int], models: Mapping[int, ModelFiles], counts: RowCounter) -> str:
+    parts = [models[number].said() for number in fits if number in models]
     if origin.columns or origin.where is not None or not parts:
         return ". ".join([*(["; ".join(parts)] if parts else []), *_rows_said(origin, counts)])
     texts = [text for text in (origin.rows, origin.computed) if text]
@@ -347,8 +349,12 @@ def _figure_told(illustrated: Illustrated, content: ReportContent, counts: RowCo
         "title": illustrated.drawing.title,
         "file": f"figures/{illustrated.drawing.name}.svg",
     }
-    rows = {} if source.origin is None else {"from": source.origin.file, **_rows_told(source.origin, counts)}
-    return {**entry, "tables": list(source.tables), **rows}
+    origin = source.origin
+    if origin is None:
+        return {**entry, "tables": list(source.tables)}
+    models = _numbers_of(origin, content)
+    file = origin.file if origin.columns or not models else None
+    return {**entry, "tables": [], "models": models, "from": file, **_rows_told(origin, counts)}
 
 
 def _paragraphs(document: Document) -> list[dict[str, Any]]:

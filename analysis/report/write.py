@@ -109,7 +109,9 @@ def write_files(
         page = folder / "report.html"
         own_copy = tables.folder.resolve().parent == folder.resolve()
         data = tables.folder.name if own_copy else None
-        page.write_text(render_document(document, content, sources, data, figures_in_words(content)), "utf-8")
+        page.write_text(
+            render_document(document, content, sources, data, figures_in_words(content, models)), "utf-8"
+        )
     except OSError as error:
         mend = "Choose another folder with --out."
         raise UserError(f"{folder} cannot be written: {error}", mend=mend) from error
