@@ -473,7 +473,7 @@ def _in_model(
         for reason, of_reason in why.items():
             where = "every condition" if len(of_reason) == len(levels) else apa.listing(of_reason)
             remarks.append(f"In {where}, {reason.format(spoken(group))}.")
-        if kinds[group] == "model" and _repeats_itself(valid[valid[GROUP] == group], factor):
+        if usable and kinds[group] == "model" and _repeats_itself(valid[valid[GROUP] == group], factor):
             remarks.append(
                 f"The model of responses by {factor} does not include {spoken(group)}, which gave the same answer whenever an item "
                 "was repeated in a condition: the variance of its items would have no limit."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -38,7 +39,9 @@ from analysis.measures.retention import (
     retentions,
 )
 from analysis.measures.signal_detection import (
+    Classes,
     probit_data,
+    probit_model,
     sensitivity,
     sensitivity_and_bias,
     signal_detection,
@@ -507,6 +510,29 @@ def test_always_answering_a_is_all_bias_and_no_sensitivity() -> None:
     assert row["d_prime"] == 0
     assert row["criterion"] == pytest.approx(-Z(100.5 / 101))
     assert trials_of(answers(100, 100, 100, 100))["correct"].mean() == 0.5
+
+
+def test_why_a_condition_has_no_z_follows_from_its_counts() -> None:
+    counts = {
+        "all_a": (9, 9, 9, 9), "no_a": (0, 9, 0, 9), "all_and_no_a": (9, 9, 0, 9), "all_hits": (9, 9, 4, 9),
+        "no_hits": (0, 9, 4, 9), "all_alarms": (4, 9, 9, 9),
+    }  # fmt: skip
+    trials = trials_of([row for cond, of in counts.items() for row in answers(*of, cond=cond)])
+    remarks = probit_model(Classes("A", "B", (), trials), "cond", list(counts))
+    assert isinstance(remarks, list)
+    words = {
+        level: set(remark.partition(", ")[2].split())
+        for level in counts
+        for remark in remarks
+        if re.search(rf"\b{level}\b", remark)
+    }
+    (always,) = words["all_a"] - words["no_a"]
+    (never,) = words["no_a"] - words["all_a"]
+    assert {level: {always, never} & found for level, found in words.items()} == {
+        "all_a": {always}, "no_a": {never}, "all_and_no_a": {always, never}, "all_hits": {always}, "no_hits": {never},
+        "all_alarms": {always},
+    }  # fmt: skip
+    assert words["all_hits"] == words["all_alarms"] != words["all_a"], "of one class, not of both"
 
 
 def test_missing_answers_are_counted_and_belong_to_neither_rate() -> None:
