@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from analysis.answers import is_valid, judged, not_failed
-from analysis.plan import RIGHT_SHARE, PlanFault, SignRule, read_sign_rule, read_times
+from analysis.names import in_words
+from analysis.plan import PLANNABLE, RIGHT_SHARE, PlanFault, SignRule, read_sign_rule, read_times
 from analysis.readers import group_order, kinds_of
 from stimuli.errors import UserError, error_at
 
@@ -410,12 +411,13 @@ def _rules(
     for sign, rule in (exclude.get("sessions") or {}).items():
         against = sessions_against_rules(trials, {"sessions": {sign: rule}})
         meets = against.loc[against["meets"].fillna(False).astype(bool), "session_id"]
-        yield f"of sessions with {sign} {rule}", rows["session_id"].isin(meets)
+        yield f"of sessions with {in_words(sign)} {rule}", rows["session_id"].isin(meets)
     for column in exclude.get("trials") or {}:
         bounds = time_bounds(dict(exclude), str(column))
         if column not in rows or bounds is None:
             raise UserError(f"analysis.planned: exclude.trials.{column} is no column of times")
-        yield f"{column} {exclude['trials'][column]}", rows[column].notna() & ~bounds.keeps(rows, column)
+        reason = f"{PLANNABLE[str(column)].noun} {exclude['trials'][column]}"
+        yield reason, rows[column].notna() & ~bounds.keeps(rows, column)
     if keeps_right_answers_alone(exclude):
         yield "answered incorrectly", is_valid(rows) & (rows["correct"] == 0)
 

@@ -115,8 +115,8 @@ def _each_prompt_once(rows: pd.DataFrame, plan: Plan, remarks: list[str]) -> tup
     if is_copy.any():
         remarks = [
             *remarks,
-            f"The analysis does not include {int(is_copy.sum()):,} answers of models at temperature 0, or scored, that copy another "
-            "to the same prompt, in conditions that a prompt does not tell apart.",
+            f"The analysis does not include {apa.counted(int(is_copy.sum()), 'answer')} of models at temperature 0, or scored, for "
+            "being the same as another to the same prompt, in conditions that a prompt does not tell apart.",
         ]
         rows = _only(rows, ~is_copy)
     notes = [unseen(group, factor) for factor in factors for group in not_told_apart(rows, factor)]
@@ -163,12 +163,13 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
     n_invalid = int((~valid).sum())
     if n_invalid:
         remarks.append(
-            f"The analysis does not include {n_invalid:,} of {len(rows):,} trials, which have no valid answer."
+            f"The analysis does not include {n_invalid:,} of {len(rows):,} trials, because the answer was not valid."
         )
     timed = valid & (times > 0)
     untimed = int((valid & ~(times > 0)).sum())
     if untimed:
-        remarks.append(f"The analysis does not include {untimed:,} valid answers without a {measure.noun}.")
+        without = f"{apa.counted(untimed, 'valid answer')} without a {measure.noun}"
+        remarks.append(f"The analysis does not include {without}.")
     if rule is not None and timed.any():
         is_kept = rule.keeps(rows[timed], measure.name).reindex(rows.index, fill_value=False)
         n_outside = int((timed & ~is_kept).sum())
@@ -390,9 +391,10 @@ def _without_repeats(
     for group, of_group in rows.groupby("reader_group", sort=False):
         is_repeat = repeats(of_group[measure.response], of_group[cells])
         if is_repeat.any():
+            repeated = f"{apa.counted(int(is_repeat.sum()), 'trial')} of {spoken(str(group))}"
             remarks.append(
-                f"The analysis does not include {int(is_repeat.sum()):,} trials of {spoken(str(group))} whose {measure.noun} "
-                "repeats that of the same item in the same condition, apart from numerical error."
+                f"The analysis does not include {repeated} whose {measure.noun} repeats that of the same item in the same condition, "
+                "apart from numerical error."
             )
             rows = rows.drop(index=of_group.index[is_repeat])
     return rows

@@ -496,7 +496,7 @@ WRONG, LEFT_OUT, AT_CHANCE = FAILURES = ("wrong", "left out", "chance")
 """How answers that are not valid are counted; the first is the primary analysis."""
 SAID = {"chance": "at chance"}
 ONE_TYPO, NO_TYPO = "with one typo allowed", "without a typo"
-BY_WORDS, BY_CHARACTERS = "with every word counted alike", "as the recovery rate"
+BY_WORDS, BY_CHARACTERS = "with every word counted alike", "in the recovery rate"
 
 
 @dataclass(frozen=True)

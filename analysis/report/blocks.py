@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+from analysis import apa
 from analysis.figures import Drawing
 from analysis.mixed import Fit
+from analysis.names import upper_first
 from analysis.report.apa_tables import ApaTable
 from analysis.results import Analysis
 from analysis.robustness import Matrix
@@ -17,6 +19,7 @@ from analysis.tables import Tables
 
 Block = Markup | ApaTable | Drawing
 REFERENCE = re.compile(r"\[\[(table|figure):([^\]]+)\]\]")
+_REFERENCES = re.compile(rf"(?:{REFERENCE.pattern})+")
 
 
 @dataclass(frozen=True)
@@ -75,14 +78,19 @@ class Material:
 
 
 def referred(text: Markup, numbers: dict[tuple[str, str], str]) -> Markup:
-    """Put numbers where a paragraph names tables and figures."""
+    """Put numbers where a paragraph names tables and figures; those named side by side are listed by kind."""
 
-    def number(match: re.Match[str]) -> str:
-        kind, name = match.groups()
-        word = "Table" if kind == "table" else "Figure"
-        return str(escape(f"{word}\u00a0{numbers[kind, name]}"))
+    def named(match: re.Match[str]) -> str:
+        by_kind: dict[str, list[str]] = {}
+        for kind, name in REFERENCE.findall(match[0]):
+            by_kind.setdefault(kind, []).append(numbers[kind, name])
+        kinds = [
+            f"{upper_first(kind)}{'s' * (len(own) > 1)}\u00a0{apa.listing(own)}"
+            for kind, own in by_kind.items()
+        ]
+        return str(escape(apa.listing(kinds)))
 
-    return Markup(REFERENCE.sub(number, str(text)))
+    return Markup(_REFERENCES.sub(named, str(text)))
 
 
 def marks_of(groups: Sequence[str], kinds: dict[str, str]) -> tuple[str, ...]:

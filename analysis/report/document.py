@@ -17,6 +17,7 @@ from typing import TypeVar
 from markupsafe import Markup, escape
 
 from analysis.figures import Drawing
+from analysis.names import plain
 from analysis.report.answer import answer
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import marks_of
@@ -255,8 +256,12 @@ def _in_files(content: ReportContent) -> Iterator[Node]:
 
 
 def _steps(section: Section) -> Iterator[Node]:
+    """Yield the steps to a model, with the table of which they are: analyses may share a model."""
     model = section.analysis.model
-    if model is None or model.runs_away or len(model.steps) < 2:
+    is_first = any(
+        f"_model_{plain(section.analysis.plan.name)}" in table.table.name for table in section.tables
+    )
+    if model is None or model.runs_away or len(model.steps) < 2 or not is_first:
         return
     yield Heading(4, Markup("Reduction of random effects"))
     steps = tuple(SENTENCES.sentences("step", step=step) for step in model.steps)

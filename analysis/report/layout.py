@@ -77,9 +77,12 @@ def _with_kinds(formatter: Callable[..., str]) -> Callable[..., str]:
     return called
 
 
-def _reference(block: ApaTable | Drawing) -> Markup:
-    """Refer to a table or figure of the same chapter; the report puts its number there."""
-    return Markup("[[{}:{}]]").format("figure" if isinstance(block, Drawing) else "table", block.name)
+def _reference(*blocks: ApaTable | Drawing) -> Markup:
+    """Refer to tables and figures of the same chapter; the report puts their numbers there."""
+    return Markup("").join(
+        Markup("[[{}:{}]]").format("figure" if isinstance(block, Drawing) else "table", block.name)
+        for block in blocks
+    )
 
 
 WORDS: dict[str, Any] = {

@@ -90,7 +90,10 @@ def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapp
 def _built_in(
     analysis: Analysis, recovered_effects: Sequence[Recovered], truth: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return what simulated readers were given in each level, on the scale of the contrasts; empty where that is not known."""
+    """Return what simulated readers were given in each level, on the scale of the contrasts.
+
+    Empty where that is not known; NaN where lapses change it.
+    """
     plan = analysis.plan
     truths = {
         recovered.label: recovered.truth
@@ -100,8 +103,10 @@ def _built_in(
     levels = dict(_levels(truths))
     if plan.measure.logged or not levels:
         return levels
-    if plan.measure.scale != "points" or (truth.get("lapses") or {}).get("rate"):
+    if plan.measure.scale != "points":
         return {}
+    if (truth.get("lapses") or {}).get("rate"):
+        return dict.fromkeys(levels, np.nan)
     settings = truth[TRUTH_OF[plan.measure.name]]
     spread = np.hypot(float(settings.get("participant_sd", 0.0)), float(settings.get("item_sd", 0.0)))
     weights = _WEIGHTS / _WEIGHTS.sum()

@@ -371,7 +371,7 @@ def test_recovered_words_are_compared_under_each_scoring_and_treatment_of_failur
         expected = {
             "points": shares["share"].mean(),
             "with every word counted alike": sums["recovered"] / sums["changed"],
-            "as the recovery rate": 1 - sums["ed_given"] / sums["ed_shown"],
+            "in the recovery rate": 1 - sums["ed_given"] / sums["ed_shown"],
         }
         for scale, means in expected.items():
             table = means.unstack()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from analysis import apa
-from analysis.answers import judged
+from analysis.answers import is_valid, judged
 from analysis.exclusions import reasons_named
 from analysis.multiple_comparisons import family_of
 from analysis.plan_deviations import why_no_bound
@@ -80,7 +80,7 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
         grades = Counter(finding.grade.lower() or "about several conditions or models" for finding in further)
         yield Paragraph(LAYOUT.sentences("further", grades=grades, shown=shown))
     yield from content.figures[:1]
-    if shown is not None and shown.refused and not further:
+    if shown is not None and shown.refused:
         yield Paragraph(LAYOUT.sentences("in_file", shown=shown))
     yield from filter(None, [content.answer_excerpt or shown])
     limits: dict[str, tuple[str, dict[str, Any]]] = {
@@ -210,7 +210,9 @@ class _Question:
             grade=grade,
             size=size,
             possible=size.interval[1:-1].split(", "),
-            of_both=[apa.number(value, size.places) for value in of_both],
+            of_both=[
+                f"{apa.number(value, size.places)}{'%' if size.scale == PERCENT else ''}" for value in of_both
+            ],
             simple=[
                 str(felt([replace(contrast, estimate=value)], analysis.plan.measure).size)
                 for value in (contrast.simple if size.scale != ODDS else ())
@@ -513,8 +515,18 @@ def _sample(content: ReportContent) -> dict[str, Any]:
             else noun
         )
         excluded |= {whose: phrases} if phrases else {}
-    asked = used[judged(used)]
-    failed = (asked["response_status"] != "valid").groupby(asked["reader_group"], observed=True).mean()
+    judged_trials = judged(used)
+    missing = []
+    for is_judged, asked in (
+        (True, used[judged_trials]),
+        (False, used[used["response_status"].notna() & ~judged_trials]),
+    ):
+        failed = (~is_valid(asked)).groupby(asked["reader_group"], observed=True).mean()
+        missing += [
+            (group, failed[group], is_judged)
+            for group in kinds
+            if kinds[group] != "baseline" and failed.get(group, 0) > MANY_MISSING
+        ]
     return {
         "kinds": kinds,
         "readers": readers,
@@ -526,11 +538,7 @@ def _sample(content: ReportContent) -> dict[str, Any]:
         },
         "most_told": MOST_TOLD,
         "excluded": excluded,
-        "missing": [
-            (group, failed[group])
-            for group in kinds
-            if kinds[group] != "baseline" and failed.get(group, 0) > MANY_MISSING
-        ],
+        "missing": missing,
     }
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +16,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.answers import is_choice, judged
+from analysis.answers import is_choice, is_valid, judged
 from analysis.crossed_variance import RARE
 from analysis.exclusions import (
     NO_RESPONSE,
@@ -44,6 +44,11 @@ MOST_SINGLY = 3
 """Largest number of models described separately; more share one sentence."""
 KINDS_OF_TRIAL = {"type": "typed answers", "recover": "recovered texts", "read": "texts"}
 """How a sentence names the trials of a type."""
+LANGUAGES = {
+    "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew", "it": "Italian",
+    "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
+    "zh": "Chinese",
+}  # fmt: skip
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
@@ -108,7 +113,11 @@ def _participants(tables: Tables) -> dict[str, Any]:
             }
         )
     came = {"recruit": None, "eligible": None, "answers": None, "people": None} | came
-    return {"samples": samples, "came": came, "in_range": _range} if samples else {}
+    return (
+        {"samples": samples, "came": came, "criteria": list(_criteria(came["eligible"] or {}))}
+        if samples
+        else {}
+    )
 
 
 def _of_sessions(entry: Mapping[str, Any]) -> dict[str, Markup]:
@@ -127,11 +136,28 @@ def _excluded(tables: Tables, group: str) -> list[dict[str, Any]]:
     return [{"name": why, "trials": int(trials), "readers": int(readers)} for why, trials, readers in losses]
 
 
-def _range(rule: Any) -> str:
-    if not isinstance(rule, list | tuple):
-        return str(rule)
-    is_range = len(rule) == 2 and all(isinstance(end, int | float) for end in rule)
-    return f"{rule[0]} to {rule[1]}" if is_range else apa.listing([str(end) for end in rule])
+def _criteria(eligible: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each criterion of eligibility with what it accepts, in words."""
+    for name, rule in eligible.items():
+        values = rule if isinstance(rule, list | tuple) else [rule]
+        if name == "questions":
+            yield from (
+                (f"“{question['ask']}”", next(_criteria({"": question["accept"]}))[1])
+                for question in rule.values()
+            )
+        elif len(values) == 2 and all(isinstance(end, int | float) for end in values):
+            unit = {"age": " years", "refresh_rate": " Hz"}.get(name, "")
+            yield in_words(name), f"{values[0]} to {values[1]}{unit}"
+        elif name == "screen":
+            yield "window", f"at least {str(rule).replace('x', ' × ')} pixels"
+        else:
+            texts = [_language(str(value)) if name == "first_language" else str(value) for value in values]
+            yield in_words(name), " or ".join(texts)
+
+
+def _language(code: str) -> str:
+    """Name a language by its code."""
+    return LANGUAGES.get(code.split("-")[0], code)
 
 
 def _models(tables: Tables, table: str | None) -> dict[str, Any]:
@@ -150,9 +176,13 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     grouped = {name for _, names in together for name in names}
     heads = ("answers", "when", "trials", "sessions", "settings")
     described = [_one_model(name, readers[name], trials[name]) for name in models if name not in grouped]
+    scored = pd.concat([*trials.values(), tables.trials.iloc[:0]])
+    scored = scored[scored["scorer"].astype("str").str.match("published_(?!none)")]
     return {
+        "published": int((is_valid(scored) & scored["response"].isna()).sum()) if len(scored) else None,
         **{"models": len(models), "silent": silent, "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
+        "has_same": len(models) > 1 or bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
         "looking": [
             model for model in models if (readers[model].get("settings") or {}).get("presentation") == "image"
         ],
@@ -308,7 +338,7 @@ def _materials(tables: Tables) -> dict[str, Any]:
         "made": int(made["item_id"].nunique()) if "item_id" in made.columns else 0,
         "procedure": {} if _all_imported(tables) else tables.dictionary.get("procedure") or {},
         "items": int(used["item_id"].nunique()),
-        "language": str(tables.dictionary["language"]),
+        "language": _language(str(tables.dictionary["language"])),
         "factors": {name: [str(level) for level in levels] for name, levels in tables.factors.items()},
         "between": _between_participants(tables, used),
         "lower_first": lambda text: text[0].lower() + text[1:] if text[:2].istitle() else text,
@@ -383,9 +413,17 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         if any(contrast.crossed is not None for contrast in analysis.contrasts)
     ]
     shares = [analysis for analysis in estimated if analysis.plan.measure.scale == "points"]
-    timed = [analysis for analysis in fitted if analysis.plan.measure.logged]
+    linear = [
+        analysis
+        for analysis in fitted
+        if analysis not in estimated and analysis.plan.measure.family == "gaussian"
+    ]
+    timed = [
+        analysis for analysis in linear if analysis.plan.measure.logged and analysis.plan.measure.unit == "ms"
+    ]
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
+    between = _between_participants(tables, used)
     exclude = tables.dictionary["exclude"]
     priors = list(
         dict.fromkeys(f"a {analysis.plan.bayes.said}" for analysis in analyses if analysis.plan.bayes)
@@ -400,14 +438,28 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
             "estimated": bool(estimated),
             "has_shares": bool(shares),
             "timed": len(timed),
-            # only planned times have the checks of which this is one
-            "in_milliseconds": any(
-                analysis.plan.planned and analysis.plan.measure.unit == "ms" for analysis in timed
+            "other_linear": list(
+                dict.fromkeys(
+                    f"{'log ' * analysis.plan.measure.logged}{analysis.plan.measure.noun}"
+                    for analysis in linear
+                    if analysis not in timed
+                )
             ),
+            # only planned times have the checks of which this is one
+            "in_milliseconds": any(analysis.plan.planned for analysis in timed),
+            "has_answers": bool(used["response_status"].notna().any()),
+            "is_judged": bool(judged(used).any()),
         },
         "nouns": list(dict.fromkeys(f"in {analysis.plan.measure.subject}" for analysis in estimated)),
         "units": list(dict.fromkeys(analysis.plan.measure.unit_of_difference for analysis in estimated)),
         "several_groups": any(len(analysis.groups) > 1 for analysis in estimated),
+        "raw_subjects": list(
+            dict.fromkeys(analysis.plan.measure.subject for analysis in estimated if analysis not in shares)
+        ),
+        "has_estimated_models": any(
+            used.loc[used["reader_group"].isin(analysis.groups), "reader_kind"].eq("model").any()
+            for analysis in estimated
+        ),
         "is_any_cut": any(contrast.is_cut for analysis in estimated for contrast in analysis.contrasts),
         "is_any_rare": any(
             contrast.crossed is not None and contrast.crossed.parts.least > 0
@@ -432,21 +484,26 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "conditions_apart": (CONDITIONS_APART[0], CONDITIONS_APART[-1]),
         "has_two_factors": any(analysis.plan.crossing is not None for analysis in fitted),
         "has_results": any(analysis.has_results for analysis in analyses),
-        "has_planned": any(analysis.plan.planned for analysis in analyses),
+        "is_adjusted": any(
+            analysis.plan.planned and contrast.family > 1
+            for analysis in analyses
+            for contrast in analysis.contrasts
+        ),
+        "has_formula": any(analysis.plan.formula is not None for analysis in fitted),
         "has_directed": any(
             contrast.direction != "two-sided" for analysis in analyses for contrast in analysis.contrasts
         ),
         "has_other_alpha": any(analysis.plan.alpha != ALPHA for analysis in analyses),
         "has_exploratory": any(analysis.contrasts and not analysis.plan.planned for analysis in analyses),
-        "has_failures": bool((judged(used) & (used["response_status"] != "valid")).any()),
+        "has_failures": bool((judged(used) & ~is_valid(used) & (used["reader_kind"] != "baseline")).any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": len(people),
-        "has_between": bool(_between_participants(tables, used)),
+        "has_between": bool(between),
+        "is_all_between": bool(between) and len(between) == len(tables.factors),
         "has_equivalence": any(
             analysis.plan.equivalence is not None and len(analysis.plan.groups) > 1 for analysis in analyses
         ),
         "priors": priors and apa.listing(priors),
-        "stands_in": any(analysis.plan.stand_in for analysis in analyses),
         "software": software_words(tables.dictionary),
     }
 

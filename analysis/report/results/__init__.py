@@ -94,6 +94,9 @@ def paragraphs(
     # a model whose likelihood has no maximum is not reported, nor how it began
     is_endless = analysis.model is not None and analysis.model.runs_away
     silent = remarks_about(analysis.remarks, "model", "uncorrelated slopes") if is_endless else []
+    silent += remarks_about(
+        analysis.remarks, "no bound"
+    )  # a departure from the plan, which the Method reports
     remarks = [
         escape(remark)
         for remark in analysis.remarks

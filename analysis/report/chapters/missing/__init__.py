@@ -121,6 +121,8 @@ def _missing(material: Material) -> Draft:
     except UserError as error:
         draft.blocks.append(LAYOUT.sentences("no_chance", why=error.message))
     is_used = trials["excluded_reason"].isna() & judged(trials) & trials["item_id"].notna()
+    is_data = is_used & (trials["reader_kind"] != "baseline")
+    is_used = is_data if is_data.any() else is_used
     answered = trials.loc[is_used, [name for name in trials if name not in OF_RECORDING]]
     # cells of two factors are told where accuracy is compared by both
     cells = [part for part in crossed_parts(answered, tables) if _plan_of(material, part) is not None]
@@ -146,7 +148,9 @@ def _missing(material: Material) -> Draft:
         draft.add(_of_factor(factor_parts, material))
     if valid:
         without = int((trials["excluded_reason"] == NO_RESPONSE).sum())
-        draft.blocks.append(LAYOUT.sentences("all_valid", parts=valid, is_all=not by_factor, without=without))
+        groups = group_order(answered)
+        facts = {"parts": valid, "is_all": not by_factor, "without": without, "groups": groups}
+        draft.blocks.append(LAYOUT.sentences("all_valid", kinds=material.kinds, **facts))
     return draft
 
 
@@ -187,7 +191,8 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
     counts = counts.fillna(dict.fromkeys(statuses, 0)).reset_index(drop=True)
     lacking = [str(name) for name in counts.loc[counts["missing"] > 0, "reader_group"].unique()]
     values: dict[str, Any] = {"factor": part.factor, "kinds": material.kinds, "statuses": statuses}
-    values |= {"lacking": lacking, "is_alone": is_alone, "has_chance": bool(shares["chance"].notna().any())}
+    has_chance = bool((shares["chance"] - shares["wrong"]).abs().gt(0).any())
+    values |= {"lacking": lacking, "is_alone": is_alone, "has_chance": has_chance}
     shown_shares = shares[shares["reader_group"].isin(lacking)]
     flat = shown_shares["valid_only_low"].isna() | np.isclose(
         shown_shares["valid_only_low"], shown_shares["valid_only_high"]

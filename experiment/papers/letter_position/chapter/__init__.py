@@ -370,8 +370,7 @@ def contrasts_in_words(
                     "left": len(group_rows) - len(reported),
                 }
             )
-    open_ = any(paragraph["left"] for paragraph in paragraphs)
-    return LAYOUT.blocks("contrasts", paragraphs=paragraphs, is_open=open_, table=table, kinds=kinds)
+    return LAYOUT.blocks("contrasts", paragraphs=paragraphs, table=table, kinds=kinds)
 
 
 def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
@@ -390,7 +389,11 @@ def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: d
         "people": pairs[0].people,
         "kinds": {**kinds, pairs[0].people: pairs[0].people_kind},
         "cell": _cell,
+        "fewest": FEWEST_ITEMS,
     }
+
+    def has_bare(rows: Sequence[Mapping[str, Any]], *names: str) -> bool:
+        return any("[" not in _cell(row[name], 2) for row in rows for name in names if row[name] is not None)
 
     def intervals(*names: str) -> ShownIntervals:
         return ShownIntervals.of(
@@ -407,6 +410,7 @@ def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: d
         rows,
         has_distance=any(row["distance"] for row in rows),
         has_gap=any(row["bits"] is None for row in rows),
+        has_bare=has_bare(rows, "time", "lost", "bits", "model_lost"),
         intervals=intervals(TIME, RIGHT, BITS),
         **values,
     )
@@ -414,10 +418,19 @@ def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: d
     orders = [(kind, order) for kind in PAIRED_KINDS if (order := _orders(pairs, kind))]
     return LAYOUT.blocks(
         "main",
-        figures=letter_beside_figures(table.name, pairs, values["kinds"], table.title, table.note),
+        figures=letter_beside_figures(
+            table.name,
+            pairs,
+            values["kinds"],
+            *LAYOUT.caption("beside", is_simulated=pairs[0].people_kind == "simulated"),
+        ),
         table=table,
         split=LAYOUT.table(
-            "letter_surprisal_split", split, intervals=intervals(BITS, CHANGED, AFTER), **values
+            "letter_surprisal_split",
+            split,
+            intervals=intervals(BITS, CHANGED, AFTER),
+            has_bare=has_bare(split, "bits", "changed", "after"),
+            **values,
         )
         if split
         else None,
