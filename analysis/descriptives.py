@@ -28,6 +28,11 @@ TOO_FEW_BETWEEN, ALIKE_BETWEEN = (
 )
 
 
+OF_ONE = (BETWEEN, TOO_FEW_BETWEEN, ALIKE_BETWEEN)
+OF_SEVERAL = (WITHIN, TOO_FEW_WITHIN, ALIKE_WITHIN)
+"""The interval of a condition whose participants were in it alone, or in others too, and why there is none."""
+
+
 @dataclass(frozen=True)
 class ConditionMean:
     """One reader group in one condition."""
@@ -104,18 +109,23 @@ def _participants(
     rows: pd.DataFrame, group: str, kind: str, measure: Measure, factor: str, levels: list[str]
 ) -> list[ConditionMean]:
     means = participant_means(rows, factor)[levels]
-    is_between = bool((means.notna().sum(axis=1) <= 1).all())
-    if is_between:
-        half = np.array([half_width(means[level].dropna().to_numpy(dtype=float)) for level in levels])
-        kind_of_interval, too_few, alike = BETWEEN, TOO_FEW_BETWEEN, ALIKE_BETWEEN
-    else:
-        half = within_participant_half_widths(means.dropna().to_numpy(dtype=float))
-        kind_of_interval, too_few, alike = WITHIN, TOO_FEW_WITHIN, ALIKE_WITHIN
+    half: dict[str, float] = {}
+    kind_of: dict[str, tuple[str, str, str]] = {}
+    compared: dict[str, int] = {}
+    for shared in levels_shared(means):
+        in_all = means[shared].dropna().to_numpy(dtype=float)
+        widths = (
+            [half_width(in_all[:, 0])] if len(shared) == 1 else list(within_participant_half_widths(in_all))
+        )
+        half |= dict(zip(shared, widths, strict=True))
+        kind_of |= dict.fromkeys(shared, OF_ONE if len(shared) == 1 else OF_SEVERAL)
+        compared |= dict.fromkeys(shared, len(in_all))
     cells = []
-    for index, level in enumerate(levels):
+    for level in levels:
+        kind_of_interval, too_few, alike = kind_of[level]
         values = means[level].dropna().to_numpy(dtype=float)
         centre = float(values.mean())
-        low, high = centre - half[index], centre + half[index]
+        low, high = centre - half[level], centre + half[level]
         sd = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
         if measure.logged:
             centre, low, high, sd = np.exp(centre), np.exp(low), np.exp(high), float(np.exp(sd))
@@ -123,13 +133,27 @@ def _participants(
             low, high = max(low, 0.0), min(high, 1.0)
         trials = int((rows[factor] == level).sum())
         interval_kind, bounds = kind_of_interval, (float(low), float(high))
-        if not np.isfinite(half[index]):
-            compared = len(values) if is_between else len(means.dropna())
-            interval_kind, bounds = too_few if compared < 2 else alike, (np.nan, np.nan)
+        if not np.isfinite(half[level]):
+            interval_kind, bounds = too_few if compared[level] < 2 else alike, (np.nan, np.nan)
         cells.append(
             ConditionMean(group, kind, level, trials, len(values), float(centre), sd, *bounds, interval_kind)
         )
     return cells
+
+
+def levels_shared(means: pd.DataFrame) -> list[list[str]]:
+    """Return the conditions in groups that participants share: one group of all, or several if they differ between participants.
+
+    ``means``: a row per participant, a column per condition; nan where a participant was not in a condition.
+    """
+    groups: list[set[str]] = []
+    for present in means.notna().drop_duplicates().to_numpy():
+        joined = set(means.columns[present])
+        for group in [group for group in groups if group & joined]:
+            groups.remove(group)
+            joined |= group
+        groups += [joined] if joined else []
+    return [[level for level in means.columns if level in group] for group in groups]
 
 
 def _one_reader(

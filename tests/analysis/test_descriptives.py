@@ -15,6 +15,7 @@ from analysis.descriptives import (
     BETWEEN,
     OVER_ITEMS,
     TOO_FEW_WITHIN,
+    WITHIN,
     ConditionMean,
     describe,
     describe_rows,
@@ -96,6 +97,26 @@ def test_a_missing_interval_is_explained_by_what_is_missing(
     rows = pd.DataFrame(means, columns=["intact", "mild"]).rename_axis("reader").reset_index()
     rows = rows.melt("reader", var_name="form").dropna().assign(reader_group="human", reader_kind="human")
     assert why_no_interval(describe_rows(rows, MEASURES[measure], "form", ("intact", "mild"))) == reason
+
+
+def test_a_mixed_design_has_within_participant_intervals_in_each_group() -> None:
+    draw = np.random.default_rng(3)
+    values = {"de": draw.normal(0.6, 0.1, (5, 2)), "en": draw.normal(0.5, 0.1, (7, 2))}
+    rows = pd.DataFrame(
+        [
+            {"reader": f"{group}{i}", "cell": f"{form}/{group}", "value": value}
+            for group, means in values.items()
+            for i, both in enumerate(means)
+            for form, value in zip(("intact", "mild"), both, strict=True)
+        ]
+    ).assign(reader_group="human", reader_kind="human")
+    cells = ("intact/de", "intact/en", "mild/de", "mild/en")
+    found = {cell.level: cell for cell in describe_rows(rows, MEASURES["correct"], "cell", cells)}
+    for group, means in values.items():
+        for form, half in zip(("intact", "mild"), within_participant_half_widths(means), strict=True):
+            cell = found[f"{form}/{group}"]
+            assert (cell.high - cell.low) / 2 == pytest.approx(half)
+            assert cell.interval == WITHIN
 
 
 def test_a_timeout_counts_as_wrong_and_valid_only_stands_beside_it(handover: Make) -> None:
