@@ -21,11 +21,12 @@ from experiment.models.planning.prompting_settings import is_remote, state_posit
 from experiment.models.prompts import Prompter, read_step
 from experiment.models.servers import server_of
 from experiment.procedure import trials_of
+from experiment.procedure.steps import points_of_slider
 from experiment.store import Store
 from experiment.store.tables import audit
 from experiment.study import Study
 from experiment.study.study import planned_analyses
-from experiment.trials import CHOSEN, TYPED, UNANSWERED
+from experiment.trials import RATED, TYPED, UNANSWERED, labels_of
 from stimuli.errors import UserError
 
 SHORT_LABEL = 4
@@ -72,7 +73,7 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
     is_forced = manner.context == "teacher_forced"
     if is_forced:
         requirements.append(ModelRequirement("likelihoods", "the log-probability of what people answered"))
-    elif any(trial["trial_type"] in CHOSEN for trial in trials):
+    elif any(labels_of(trial["steps"][-1]) for trial in trials):
         requirements.append(ModelRequirement("choices", "choices among labels"))
     if labels:
         if not is_forced:
@@ -96,6 +97,10 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
         requirements.append(ModelRequirement("surprisal", "surprisal of the words that are read"))
     if is_forced and any(trial["trial_type"] in TYPED for trial in trials):
         requirements.append(ModelRequirement("long_labels", "the log-probability of what people typed"))
+    if is_forced and any(points_of_slider(trial["steps"][-1]) for trial in trials):
+        requirements.append(
+            ModelRequirement("long_labels", "the log-probability of what people set on a slider")
+        )
     if manner.presentation != "image" and (states := state_positions(study)):
         requirements.append(ModelRequirement("states", f"hidden states ({', '.join(states)})"))
     replicates = int(study.get("models", "replicates", default=1))
@@ -114,7 +119,7 @@ def _scored(prompter: Prompter, trials: Sequence[Mapping[str, Any]]) -> list[str
     """Return the labels whose probability is needed; none if reasoning comes first or a paper requested text."""
     labels: dict[str, None] = {}
     for trial in trials:
-        if trial["trial_type"] in CHOSEN:
+        if labels_of(trial["steps"][-1]):
             labels |= dict.fromkeys(prompter.turn(trial, with_words=False).labels or ())
     return list(labels)
 
@@ -439,14 +444,22 @@ def _lack(
     need = NEEDED.get(measure.name)
     if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
         return "its trials have no `read` step, and only texts of such steps have a surprisal"
-    if measure.name == "margin" and not any(trial["trial_type"] in CHOSEN for trial in trials):
+    if measure.name == "margin" and not any(labels_of(trial["steps"][-1]) for trial in trials):
         return "its trials offer no labels to choose among"
     if need is not None and need in giving.lacks:
         return LACKS[need]
-    if measure.scale != "points" or measure.name == "missing":
+    is_rated = any(trial["trial_type"] in RATED for trial in trials)
+    if measure.name == "rating" and not is_rated:
+        return "its trials end with no rating"
+    if measure.name != "rating" and (measure.scale != "points" or measure.name == "missing"):
         return None
     if read_prompting_settings(study, settings).context == "teacher_forced":
-        return "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong"
+        return (
+            "a teacher-forced session scores what a person answered by its log-likelihood, which is never right or wrong, and "
+            "no rating"
+        )
+    if measure.name == "rating":
+        return None
     if not any(
         trial["answer"] is not None or trial["accepted"]
         for trial in trials
@@ -459,7 +472,7 @@ def _lack(
 def _proviso(measure: Measure, trials: Sequence[Mapping[str, Any]], giving: KnownCapabilities) -> str | None:
     if measure.name == "latency_ms":
         return "it has latencies only in sessions run with `wrods run --timing`"
-    if measure.name == "completion_tokens" and any(trial["trial_type"] in CHOSEN for trial in trials):
+    if measure.name == "completion_tokens" and any(labels_of(trial["steps"][-1]) for trial in trials):
         return "a choice that is scored by its labels generates nothing and has no tokens"
     if measure.name in NEEDED and giving.known_from is None:
         return f"whether it gives {measure.name} is unknown until it is probed or downloaded"

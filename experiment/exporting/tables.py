@@ -43,7 +43,7 @@ from experiment.store.erasure import undecided
 from experiment.store.records import Marked, exclusions
 from experiment.store.tables import TRIAL_KEY, calls, ratings, sessions, trials
 from experiment.study import Study
-from experiment.trials import TYPES, UNANSWERED, trial_type
+from experiment.trials import RATED, TYPES, UNANSWERED, trial_type
 from stimuli.item import Item
 from stimuli.papers import papers
 
@@ -239,9 +239,12 @@ def _flat(
     labels = trial["label_logprobs"]
     # a text that is only read, or a participant's answer whose likelihood was requested, is not an answer that can be correct
     is_answer = trial["trial_type"] not in UNANSWERED and session["context"] != "teacher_forced"
+    is_rating = is_answer and trial["trial_type"] in RATED
     return {
         **trial,
         "response_status": trial["response_status"] if is_answer else None,
+        "score": None if is_rating else trial["score"],
+        "rating": trial["score"] if is_rating else None,
         **{name: session[name] for name in OF_SESSION},
         **(trial["condition"] or {}),
         "timed": session.get("timed"),

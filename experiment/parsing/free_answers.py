@@ -106,6 +106,21 @@ def _number(reply: str, announced: Sequence[str], decimal: str) -> str | None:
     return None
 
 
+def ratings_in(reply: str, low: float, high: float, decimal: str = ".") -> list[Decimal]:
+    """Return the different numbers on a scale that a reply gives as its rating, in order; its ends as such are none.
+
+    "62 out of 100" and "on a scale from 0 to 100, 62" give 62 alone.
+    """
+    ends = [re.escape(f"{end:g}").replace(r"\.", "[.,]") for end in (low, high)]
+    whole_scale = rf"(?<![\w.,]){ends[0]}\s?(?:-|–|to|and|bis|und|a|y|hasta)\s?{ends[1]}(?![\w]|[.,]\d)"
+    out_of = rf"\s?(?:/|out of|of|von|de|sobre)\s?{ends[1]}(?![\w]|[.,]\d)"
+    plain = re.sub(out_of, " ", re.sub(whole_scale, " ", reply, flags=re.IGNORECASE), flags=re.IGNORECASE)
+    announced = [match["given"] for match in _ANNOUNCED.finditer(plain)][-1:]
+    texts = _NUMBERS[decimal].findall(_DENIED.sub(" ", announced[0] if announced else plain))
+    numbers = [number for text in texts if (number := number_of(text, decimal)) is not None]
+    return list(dict.fromkeys(numbers))
+
+
 def _option(reply: str, announced: Sequence[str], options: Sequence[str]) -> str | None:
     """Return the option in a reply: alone, announced, or as its last line, by letter or by its text."""
     letters = string.ascii_uppercase[: len(options)]

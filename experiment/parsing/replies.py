@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiment.parsing.free_answers import read_free
+from experiment.parsing.free_answers import ratings_in, read_free
 from experiment.parsing.labels import parse_label
 from experiment.parsing.restored import inside, parse_recovered
 from experiment.parsing.text import (
@@ -33,6 +33,7 @@ __all__ = [
     "fold",
     "parse_free",
     "parse_label",
+    "parse_rating",
     "parse_recovered",
     "tidy",
     "without_thought",
@@ -53,10 +54,39 @@ def parse_free(
     if read_as != "code":
         reply = inside(reply.strip())
         reply = reply if multiline and read_as == "text" else unmarked(tidy(reply))
-        if re.match(rf"(?:{words('refused')})(?!\w)", reply.strip().replace("’", "'"), re.IGNORECASE):
+        if _declines(reply):
             return Parsed(None, "refused")
     value = read_free(reply, read_as, multiline=multiline, decimal=decimal, options=options or ())
     return Parsed(value, "unparsed" if value is None else "valid")
+
+
+def _declines(reply: str) -> bool:
+    return (
+        re.match(rf"(?:{words('refused')})(?!\w)", reply.strip().replace("’", "'"), re.IGNORECASE) is not None
+    )
+
+
+def parse_rating(reply: str | None, step: Mapping[str, Any]) -> Parsed:
+    """Return the point of a scale in a reply: a button, or a slider's number; ends may be named by what they mean.
+
+    A number beyond the scale, and several numbers none of which is announced as the answer, are ``unparsed``.
+    """
+    if reply is None or not reply.strip():
+        return Parsed(None, "empty")
+    labels = step["labels"]
+    ends = labels[:: len(labels) - 1] if labels else (str(step["from"]), str(step["to"]))
+    plain = unmarked(tidy(inside(reply.strip())))
+    for end, meaning in zip(ends, (step["low"], step["high"]), strict=True):
+        if meaning and fold(plain).strip(" .!") == fold(meaning):
+            return Parsed(end, "valid")
+    if labels:
+        return parse_label(reply, labels)
+    if _declines(plain):
+        return Parsed(None, "refused")
+    numbers = ratings_in(plain, step["from"], step["to"], step["decimal"])
+    if len(numbers) != 1 or not step["from"] <= numbers[0] <= step["to"]:
+        return Parsed(None, "unparsed")
+    return Parsed(f"{numbers[0]:f}", "valid")
 
 
 Parser = Callable[[str | None, Mapping[str, Any]], Parsed]
@@ -64,6 +94,7 @@ Parser = Callable[[str | None, Mapping[str, Any]], Parsed]
 # the names that declarations of trial types use; a parser receives the raw reply and the answering step of the plan
 PARSERS: dict[str, Parser] = {
     "label": lambda reply, step: parse_label(reply, step["labels"], step.get("options")),
+    "rating": parse_rating,
     "recovered_text": lambda reply, step: parse_recovered(
         reply, multiline=step.get("multiline", False), shown=step.get("text")
     ),

@@ -35,6 +35,7 @@ from experiment.procedure.steps import (
     block_feedback,
     make_step,
     practice_feedback,
+    scale_of,
     with_options,
 )
 from experiment.shown_steps import ShownSteps
@@ -42,7 +43,7 @@ from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
 from experiment.study.questionnaires import asked_on_screen
 from experiment.study.texts import StudyText
-from experiment.trials import CHOSEN, TYPED, UNANSWERED, choice_settings
+from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, choice_settings
 from stimuli.durations import milliseconds
 from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed
@@ -98,7 +99,9 @@ def accepted(item: Item) -> list[str]:
 
 
 def right_answer(item: Item, step: Mapping[str, Any], *, is_mixed: bool) -> tuple[str | None, list[str]]:
-    """Return an item's answer to a block's answering step, and all accepted answers."""
+    """Return an item's answer to a block's answering step, and all accepted answers; none of a rating."""
+    if not set(RATED).isdisjoint(step):
+        return None, []
     by_hand = item.role == "practice" and not item.intact
     show = step.get("recover", {}).get("show", "")
     fields = [show] if isinstance(show, str) else show
@@ -303,7 +306,11 @@ class PlanBuilder:
         ]
 
     def _labels_of_checks(self, step: Mapping[str, Any], sequence: Sequence[Item]) -> list[str]:
-        """Return the possible answers of a check: the block's labels, or the letters of the items' options."""
+        """Return the possible answers of a check: the block's labels, the letters of the items' options, the ends of a slider."""
+        ((kind, settings),) = step.items()
+        if kind in RATED:
+            scale = scale_of(settings)
+            return list(scale["labels"] or (str(scale[end]) for end in ("from", "to")))
         keys = choice_settings(step).get("keys")
         if keys is None or isinstance(keys, dict):
             return list(keys or ())
@@ -523,6 +530,9 @@ def check_step(
     check_settings: dict[str, Any] = {"show": CHECK_FIELD}
     if kind in CHOSEN:
         check_settings |= {"keys": settings["keys"], "answer_by": "text"}
+    elif kind in RATED:
+        scale = ("from", "to", "low", "high", "points", "as")
+        check_settings |= {name: settings[name] for name in scale if name in settings}
     elif settings.get("read_as") == "number":
         check_settings["read_as"] = "number"
     names = SessionLabels({label: label for label in labels})

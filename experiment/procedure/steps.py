@@ -12,12 +12,13 @@ import string
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 from experiment.parsing.free_answers import decimal_mark
 from experiment.study import Study
-from experiment.trials import CHOSEN, trial_type
+from experiment.trials import CHOSEN, RATED, trial_type
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -226,6 +227,8 @@ def make_step(
     made: dict[str, Any] = {}
     if kind in CHOSEN:
         made = _choices(settings, item, order, shared.labels)
+    elif kind in RATED:
+        made = {**scale_of(settings), "decimal": decimal_mark(shared.language)}
     elif kind == "answer":
         options = _lettered(item, order) if settings.get("read_as") == "option" else None
         text = text if options is None else with_options(text, options)
@@ -324,6 +327,42 @@ def region_lines(step: Mapping[str, Any]) -> list[int | None]:
     if step.get("as") in ALONE or sum(sizes) != len(letters):
         return [None] * len(regions)
     return [letters[begin] for begin in accumulate(sizes[:-1], initial=0)]
+
+
+MOST_DIGIT_KEYS = 9
+FINEST_DECIMALS, SLIDER_POSITIONS = 2, 50
+"""A slider has at least so many positions, unless that takes more decimals."""
+
+
+def scale_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scale of a step that is rated: its ends and either buttons with their numbers and keys, or a slider's decimals."""
+    names = settings.get("points")
+    low, high = (1, len(names)) if names else (settings["from"], settings["to"])
+    if settings.get("as") == "slider":
+        enough = (n for n in range(FINEST_DECIMALS) if (high - low) * 10**n >= SLIDER_POSITIONS)
+        buttons: dict[str, Any] = {"labels": None, "responses": None, "keys": []}
+        return {"from": low, "to": high, **buttons, "decimals": next(enough, FINEST_DECIMALS)}
+    numbers = [str(point) for point in range(int(low), int(high) + 1)]
+    keys = (
+        numbers if all(len(number) == 1 for number in numbers) else list(map(str, range(1, len(numbers) + 1)))
+    )
+    return {
+        "from": low,
+        "to": high,
+        "labels": list(names or numbers),
+        "responses": numbers,
+        "keys": keys if len(numbers) <= MOST_DIGIT_KEYS else [],
+        "decimals": 0,
+    }
+
+
+def points_of_slider(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the numbers to which a planned slider can be set; none of another step."""
+    if step["step"] not in RATED or step["labels"] is not None:
+        return ()
+    low, digits = Decimal(str(step["from"])), step["decimals"]
+    count = int((Decimal(str(step["to"])) - low) * 10**digits)
+    return tuple(f"{low + Decimal(place).scaleb(-digits):.{digits}f}" for place in range(count + 1))
 
 
 def _choices(

@@ -37,7 +37,7 @@ class Score:
     correct : bool or None
         None unless the status is valid and a correct answer is known.
     score : float or None
-        From 0 to 1.
+        From 0 to 1; for a rating on its scale.
     version : int
         Version of the scorer's rules.
     """

@@ -50,6 +50,7 @@ class StoredResponse:
     timed_out: bool
     status: str | None
     counts: Mapping[str, Any] | None
+    label_logprobs: Mapping[str, float] | None = None
 
     @property
     def thinks(self) -> bool:
@@ -65,6 +66,7 @@ class StoredResponse:
             reply_status=self.status,
             thinks=self.thinks,
             parser=parser,
+            label_logprobs=self.label_logprobs,
         )
 
 
@@ -139,6 +141,7 @@ def responses(study: Study, connection: Connection, *, reader: str | None = None
                 bool(row["timed_out"]),
                 statuses.get(row["trial_index"], "answered") if is_model else None,
                 row if row["scorer"] is not None else None,
+                row["label_logprobs"],
             )
 
 

@@ -1,12 +1,15 @@
 """Scoring of a stored response: response, status, correct and score, by the scorer of the trial type.
 
 ``correct`` is None unless the status is valid, and if there is no correct answer (a summary, a program that only its tests can
-judge). ``score`` is 1 or 0 for choices; for recovery it is 1 − (edit distance to the intact text) / (length of the intact
+judge, a rating). ``score`` is 1 or 0 for choices; of a rating it is the point of the scale, or the mean of the points by the
+probabilities that a model reports; for recovery it is 1 − (edit distance to the intact text) / (length of the intact
 text), at least 0; for free answers the F1 of their words, for numbers 1 or 0.
 """
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +19,7 @@ from experiment.parsing.labels import ends_open, is_whole
 from experiment.parsing.replies import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
 from experiment.scoring.published import SCORER_VERSION as VERSION
 from experiment.scoring.published import Score, published_score, recovery, same_words
-from experiment.trials import CHOSEN, trial_type
+from experiment.trials import RATED, labels_of, trial_type
 
 __all__ = [
     "LOG_LIKELIHOOD",
@@ -44,6 +47,7 @@ def score_trial(
     reply_status: str | None = None,
     thinks: bool = False,
     parser: str | None = None,
+    label_logprobs: Mapping[str, float] | None = None,
 ) -> Score:
     """Parse and score one response to a planned trial.
 
@@ -62,6 +66,8 @@ def score_trial(
         Whether the reply was to reason aloud and give its answer at the end.
     parser : str, optional
         One of :func:`experiment.scoring.published.parsers`: a paper's parser and scorer, bug for bug. None is wrods' own.
+    label_logprobs : mapping, optional
+        Log-probability of each label, if a model reported them.
 
     Notes
     -----
@@ -98,7 +104,20 @@ def score_trial(
         value = parsed.value if cut and scorer.needs_all else None
         return Score(value, _failure(parsed, reply_status), None, None, name)
     judged = scorer.judge(parsed.value, trial)
-    return Score(judged.response, "valid", judged.correct, judged.score, name)
+    mean = mean_rating(answering, label_logprobs or {}) if answering["step"] in RATED else None
+    score = judged.score if mean is None else mean
+    return Score(judged.response, "valid", judged.correct, score, name)
+
+
+def mean_rating(step: Mapping[str, Any], logprobs: Mapping[str, float]) -> float | None:
+    """Return the mean of a scale's points by their probabilities, of which the sum need not be 1; None if one is unknown."""
+    labels = labels_of(step)
+    if not labels or not set(labels) <= set(logprobs):
+        return None
+    highest = max(logprobs[label] for label in labels)
+    weights = [math.exp(logprobs[label] - highest) for label in labels]
+    points = map(float, step["responses"])
+    return math.fsum(map(operator.mul, weights, points)) / math.fsum(weights)
 
 
 def status_for_scoring(
@@ -120,7 +139,8 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
     answer's label is not among them, the status is ``unparsed``.
     """
     step = trial["steps"][-1]
-    response = step["responses"][step["labels"].index(answer)] if step["step"] in CHOSEN else answer
+    labels = labels_of(step)
+    response = step["responses"][labels.index(answer)] if labels else answer
     logprob = (logprobs or {}).get(answer)
     return Score(
         response, "unparsed" if logprob is None else "valid", None, logprob, f"{LOG_LIKELIHOOD}-{VERSION}"
@@ -129,7 +149,7 @@ def log_likelihood(trial: Mapping[str, Any], answer: str, logprobs: Mapping[str,
 
 def _is_cut(parser: str, parsed: Parsed, reply: str) -> bool:
     """Return whether a label ends a truncated sentence, so that its continuation is unknown: "The answer is A"."""
-    if parser != "label" or parsed.value is None:
+    if parser not in ("label", "rating") or parsed.value is None:
         return False
     return ends_open(parsed.value, reply) and not is_whole(parsed.value, reply)
 
@@ -164,6 +184,15 @@ def _exact(label: str, trial: Mapping[str, Any]) -> Judgement:
     return Judgement(response, correct, float(correct))
 
 
+def _rating(point: str, trial: Mapping[str, Any]) -> Judgement:
+    step, asked = trial["steps"][-1], trial["answer"]
+    labels = labels_of(step)
+    response = step["responses"][labels.index(point)] if labels else point
+    # only a check asks for a certain point
+    same = None if asked is None else point == asked or (not labels and float(point) == float(asked))
+    return Judgement(response, same, float(response))
+
+
 def _recovery(text: str, trial: Mapping[str, Any]) -> Judgement:
     intact = str(trial["answer"])
     return Judgement(text, same_words(text, intact), recovery(text, intact))
@@ -181,6 +210,7 @@ def _accepted(given: str, trial: Mapping[str, Any]) -> Judgement:
 # the names that declarations of trial types use
 SCORERS: dict[str, Scorer] = {
     "exact": Scorer(_exact, needs_all=False),
+    "rating": Scorer(_rating, needs_all=False),
     "recovery": Scorer(_recovery, needs_all=True),
     "accepted": Scorer(_accepted, needs_all=True),
 }

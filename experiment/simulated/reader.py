@@ -9,6 +9,7 @@ import asyncio
 import json
 import math
 import uuid
+from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -27,7 +28,16 @@ from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
 from experiment.store import Store, records
 from experiment.study import Study
 from experiment.study.questionnaires import is_asked
-from experiment.trials import FRAME_MS, LASTING, TYPED, UNANSWERED, frames_of, presented_ms
+from experiment.trials import (
+    FRAME_MS,
+    LASTING,
+    RATED,
+    TYPED,
+    UNANSWERED,
+    frames_of,
+    labels_of,
+    presented_ms,
+)
 from stimuli.errors import UserError
 from stimuli.item import ChangeRecord, Item
 from stimuli.seeds import generator
@@ -238,7 +248,11 @@ class SimulatedReader:
         answering = trial["steps"][-1]
         started, spent = times[answering["step"]]
         is_typed = answering["step"] in TYPED
-        response = self._response(answering, trial, right, lapse if lapsed else None, draw.randrange)
+        response = (
+            self._rating(answering, trial, lapse if lapsed else None)
+            if answering["step"] in RATED
+            else self._response(answering, trial, right, lapse if lapsed else None, draw.randrange)
+        )
         keys: KeyLog | None = None
         first_key = spent / 2
         if is_typed and response and self.truth.typing.key_ms:
@@ -359,6 +373,34 @@ class SimulatedReader:
                 slope = generator(self.seed, "simulated slope", purpose, self.name, factor, level)
                 value += levels[level] + slope.gauss(0, effects.slope_sd)
         return value + effects.learning * math.log1p(self.answered)
+
+    def _rating(self, step: Mapping[str, Any], trial: Mapping[str, Any], lapse: Random | None) -> str:
+        """Return a point of a scale: a latent normal value cut at thresholds, or the nearest point."""
+        labels, decimals = labels_of(step), step["decimals"]
+        if lapse is not None:
+            return (
+                lapse.choice(labels) if labels else f"{lapse.uniform(step['from'], step['to']):.{decimals}f}"
+            )
+        if trial["is_attention_check"]:
+            return str(trial["answer"])
+        given = self.truth.rating
+        if given is None:
+            raise UserError(
+                "simulated.json does not say how simulated readers rate",
+                mend="Add rating: docs/simulated.md shows how.",
+            )
+        draw = generator(self.seed, "simulated rating", self.name, trial["trial_index"])
+        latent = self._value(given, "rating", trial) + draw.gauss(0, given.residual_sd)
+        if labels and given.thresholds:
+            if len(given.thresholds) != len(labels) - 1:
+                raise UserError(
+                    f"simulated.json: rating.thresholds has {len(given.thresholds)} numbers, and between {len(labels)} buttons "
+                    f"lie {len(labels) - 1}",
+                    mend="Give as many, or take thresholds out: the intercept is then in points of the scale.",
+                )
+            return labels[bisect(given.thresholds, latent)]
+        value = min(max(latent, step["from"]), step["to"])
+        return labels[round(value - step["from"])] if labels else f"{value:.{decimals}f}"
 
     @staticmethod
     def _response(

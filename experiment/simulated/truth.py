@@ -1,7 +1,7 @@
 """Settings of simulated readers: the effects that an analysis should recover, stored as the study's truth.
 
-Accuracy is a logit, times are logs of milliseconds with an optional exponential tail (together similar to an ex-Gaussian: a
-normal part on the log scale, a tail in milliseconds). Every setting has a value without effect.
+Accuracy is a logit, a rating a normal value on a latent scale; times are logs of milliseconds with an optional exponential tail
+(together similar to an ex-Gaussian: a normal part on the log scale, a tail in milliseconds). Every setting has a value without effect.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,21 @@ class TrueEffects:
     residual_sd: float = 0.0
     tail_ms: float = 0.0
     learning: float = 0.0
+
+
+@dataclass(frozen=True)
+class TrueRating(TrueEffects):
+    """A rating: a normal value with ``residual_sd`` around a reader's mean, cut at thresholds or clipped to the scale.
+
+    Attributes
+    ----------
+    thresholds : sequence of float
+        The values between neighbouring buttons, one less than there are buttons; without them, and for sliders, the value is
+        in points of the scale, of which the nearest is chosen.
+    """
+
+    residual_sd: float = 1.0
+    thresholds: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -127,6 +143,7 @@ class GroundTruth:
     typing: Typing = Typing()
     questions: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Answers to questions from which each reader gives one at random, by the name of a question or of a matrix' row."""
+    rating: TrueRating | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings for the analysis export's dictionary."""
@@ -137,6 +154,7 @@ class GroundTruth:
             "words": asdict(self.words),
             "typing": asdict(self.typing),
             **({"questions": dict(self.questions)} if self.questions else {}),
+            **({} if self.rating is None else {"rating": {"scale": "latent", **asdict(self.rating)}}),
         }
 
 
@@ -146,11 +164,12 @@ GROUPS: Mapping[str, type[TrueEffects] | type[Lapses] | type[Words] | type[Typin
     "lapses": Lapses,
     "words": Words,
     "typing": Typing,
+    "rating": TrueRating,
 }
 
 
 DEPTHS = {"effects": 2, "changed": 1}
-"""Settings that are mappings to numbers, or to such mappings; all others are numbers."""
+"""Settings that are mappings to numbers, or to such mappings; all others are numbers, thresholds a list of them."""
 
 
 def read_truth(file: Path) -> GroundTruth:
@@ -177,6 +196,8 @@ def read_truth(file: Path) -> GroundTruth:
             raise unknown_name(f"{file.name}: group", str(name), (*GROUPS, "questions"))
     groups = {name: _group(file.name, name, given[name]) for name in GROUPS if name in given}
     for name in ("accuracy", "time"):
+        if name == "accuracy" and "rating" in groups:
+            groups.setdefault(name, TrueEffects(0.0, {}, 0.0, 0.0))
         if name not in groups:
             raise UserError(f"{file.name} does not say the effects of simulated readers: it lacks {name!r}")
     truth = GroundTruth(**groups, questions=_answers(file.name, given.get("questions", {})))
@@ -226,11 +247,23 @@ def _group(file: str, name: str, given: Any) -> Any:
                     f"{file}: {name} lacks {setting.name!r}",
                     mend=f"Write {'effects of each level, {} for none' if setting.name == 'effects' else 'a number; 0 for none'}.",
                 )
+        elif setting.name == "thresholds":
+            _require_thresholds(f"{file}: {name}.thresholds", settings["thresholds"])
         else:
             _require_numbers(
                 f"{file}: {name}.{setting.name}", settings[setting.name], DEPTHS.get(setting.name, 0)
             )
     return kind(**settings)
+
+
+def _require_thresholds(place: str, given: Any) -> None:
+    """Raise an error unless a value is a list of numbers that rise."""
+    if not isinstance(given, list):
+        raise UserError(f"{place} is {given!r}; it is to be a list of numbers")
+    for number in given:
+        _require_numbers(place, number, 0)
+    if any(later <= earlier for earlier, later in pairwise(given)):
+        raise UserError(f"{place} is {given!r}; each threshold is above the one before")
 
 
 def _require_numbers(place: str, given: Any, depth: int) -> None:

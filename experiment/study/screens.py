@@ -20,7 +20,7 @@ from experiment.study.questionnaires import (
     scale_names,
 )
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings
-from experiment.trials import ANSWERED, LASTING, UNANSWERED, choice_settings
+from experiment.trials import ANSWERED, LASTING, RATED, UNANSWERED, choice_settings
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.papers import papers
@@ -43,6 +43,7 @@ def check_procedure(study: Study, faults: Faults) -> None:
         for check in (_check_steps, _check_limits, _check_feedback):
             faults.check(check, study, block, reads=[path])
         faults.check(_check_keys, study, block, faults, reads=[path])
+        _check_scales(study, block, faults)
     faults.check(_check_alike, study, blocks, reads=whole)
     faults.check(check_between, study, faults, reads=[*factor_settings(), ("procedure",)])
     faults.check(_check_step_levels, study, faults, reads=[*factor_settings(), ("procedure",)])
@@ -134,6 +135,82 @@ def _check_keys(study: Study, block: int, faults: Faults) -> None:
     for i, step in enumerate(study.get(*path)):
         if choice_settings(step):
             faults.check(_check_keys_apart, study, (*path, i, *step, "keys"))
+
+
+def has_rate(study: Study) -> bool:
+    """Return whether the trials of a block end with a rating."""
+    ends = (study.get("procedure", block, "block", "trial", default=[{}])[-1] for block in _blocks(study))
+    return any(not set(RATED).isdisjoint(end) for end in ends)
+
+
+MOST_BUTTONS = 21
+
+
+def _check_scales(study: Study, block: int, faults: Faults) -> None:
+    steps = study.get("procedure", block, "block", "trial", default=[])
+    for i, step in enumerate(steps if isinstance(steps, list) else []):
+        for kind in RATED if isinstance(step, Mapping) else ():
+            path = ("procedure", block, "block", "trial", i, kind)
+            if isinstance(step.get(kind), Mapping):
+                faults.found += _scale_faults(study, path) if faults.is_sound(path) else []
+
+
+def _scale_faults(study: Study, path: KeyPath) -> list[UserError]:
+    """Return what is wrong with a scale beyond the schema."""
+    settings = study.get(*path)
+    ends = [name for name in ("from", "to") if name in settings]
+    is_slider = settings.get("as") == "slider"
+    if "points" in settings:
+        others = [*ends, *(name for name in ("low", "high") if name in settings)]
+        faults = [
+            UserError(
+                f"{study.place(*path, name)} is {settings[name]!r}, and the points of this scale have names",
+                mend="Take it out, or write from: and to: instead of points:.",
+            )
+            for name in others
+        ]
+        if is_slider:
+            place = study.place(*path, "as")
+            faults += [
+                UserError(
+                    f"{place} is 'slider', and a slider has no points to name", mend="Write from: and to:."
+                )
+            ]
+        if len(settings["points"]) > MOST_BUTTONS:
+            place = study.place(*path, "points")
+            faults += [_too_many(place, len(settings["points"]))]
+        return faults
+    if len(ends) < 2:
+        return [
+            UserError(
+                f"{study.place(*path)}: a rating needs a scale",
+                mend="Write from: and to:, such as from: 1, to: 7, or points: with a name for each point.",
+            )
+        ]
+    low, high = settings["from"], settings["to"]
+    if low >= high:
+        place = study.place(*path, "to")
+        return [UserError(f"{place}: the scale goes from {low} to {high}; the first is the lower one")]
+    if is_slider:
+        return []
+    faults = [
+        UserError(
+            f"{study.place(*path, name)} is {settings[name]}; buttons have whole numbers",
+            mend="Write a whole number, or as: slider.",
+        )
+        for name in ends
+        if settings[name] != int(settings[name])
+    ]
+    if not faults and high - low >= MOST_BUTTONS:
+        faults = [_too_many(study.place(*path, "to"), int(high - low) + 1)]
+    return faults
+
+
+def _too_many(place: str, points: int) -> UserError:
+    return UserError(
+        f"{place}: the scale has {points} points, and at most {MOST_BUTTONS} buttons fit on a screen",
+        mend="Write as: slider with from: and to:, or a shorter scale.",
+    )
 
 
 def _check_keys_apart(study: Study, path: KeyPath) -> None:
@@ -231,6 +308,11 @@ def _check_feedback(study: Study, block: int) -> None:
             f"{place} is {feedback!r}, and the block's trials ask nothing",
             mend=f"Let the trial end with {_ENDINGS}.",
         )
+    if feedback.startswith("accuracy") and kind in RATED:
+        raise UserError(
+            f"{place} is {feedback!r}, and no rating is right or wrong",
+            mend="Take it out; feedback: late tells that time ran out.",
+        )
     if feedback.endswith("late") and "time_limit" not in step:
         raise UserError(
             f"{place} is {feedback!r}, and no time runs out: {kind} has no time limit",
@@ -271,6 +353,16 @@ def _check_practice(study: Study, i: int) -> None:
             f"{study.place('procedure', i, 'practice', 'pass')} is {share!r}; it lies between 0% and 100%"
         )
     with_rules = [keyword for paper in papers().values() for keyword in paper.practice]
+    following = [block for block in _blocks(study) if block > i] or _blocks(study)[-1:]
+    steps = study.get("procedure", following[0], "block", "trial", default=[{}]) if following else [{}]
+    if not set(RATED).isdisjoint(steps[-1]):
+        for name in ("pass", "feedback"):
+            if settings.get(name):
+                raise UserError(
+                    f"{study.place('procedure', i, 'practice', name)} is {settings[name]!r}, and the block that follows takes "
+                    "ratings, of which none is right or wrong",
+                    mend="Take it out.",
+                )
     if "rule" in settings and all(study.get("materials", keyword) is None for keyword in with_rules):
         raise UserError(
             f"{study.place('procedure', i, 'practice', 'rule')}: only studies of {', '.join(with_rules)} practise a rule",

@@ -11,7 +11,7 @@ from experiment.columns import trial_columns
 from experiment.study.controls import WITH_ROWS, check_controls
 from experiment.study.factors import CELL, kind_of, levels_of, operation_families
 from experiment.study.format import check_format
-from experiment.study.screens import check_procedure
+from experiment.study.screens import check_procedure, has_rate
 from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
 from experiment.study.texts import read_text
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings, read_yaml
@@ -175,7 +175,8 @@ def _check_names(study: Study, faults: Faults) -> None:
 
 
 def _check_factor_name(study: Study, kind: str, factor: str) -> None:
-    if factor in trial_columns():
+    names = set(trial_columns()) if has_rate(study) else set(trial_columns()) - {"rating"}
+    if factor in names:
         raise UserError(
             f"{study.place('design', kind, factor)}: {factor!r} is the name of a column of the trials table",
             mend="Give the factor another name.",

@@ -71,7 +71,7 @@ class Field:
 class TrialType:
     """A declared trial type.
 
-    ``response`` is how a step is answered (choice, typed), None if it takes no answer; ``lasts`` are the entries whose sum is
+    ``response`` is how a step is answered (choice, rating, typed), None if it takes no answer; ``lasts`` are the entries whose sum is
     the duration of a step that ends by itself; ``seconds`` is the typical time of a participant's answer. ``parser`` and
     ``scorer`` are names in `experiment.parsing.replies.PARSERS` and `experiment.scoring.trial.SCORERS`. ``fields`` are in
     addition to `exposure_fields`.
@@ -176,6 +176,13 @@ def _settings_schema(declared: TrialType) -> dict[str, Any]:
         "text": {"type": "string"},
         "flag": {"type": "boolean"},
         "count": {"type": "integer"},
+        "number": {"type": "number"},
+        "names": {
+            "type": "array",
+            "items": {"type": "string", "minLength": 1},
+            "minItems": 2,
+            "uniqueItems": True,
+        },
         **{kind: {"$ref": f"#/$defs/{kind}"} for kind in ("fields", "duration", "keys")},
     }
     given = declared.parameters
@@ -254,10 +261,17 @@ ANSWERED = tuple(name for name in TYPES if trial_type(name).response is not None
 TYPED = tuple(name for name in TYPES if trial_type(name).response == "typed")
 CHOSEN = tuple(name for name in TYPES if trial_type(name).response == "choice")
 """Types of steps that are answered with one of their labels."""
+RATED = tuple(name for name in TYPES if trial_type(name).response == "rating")
+"""Types of steps that are answered with a point of a scale, which is neither right nor wrong."""
 LASTING = tuple(name for name in TYPES if trial_type(name).lasts)
 """Types of steps that end after a set time; another step follows."""
 UNANSWERED = tuple(name for name in TYPES if name not in (*ANSWERED, *LASTING))
 """Types of steps that show a text until the reader goes on."""
+
+
+def labels_of(step: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the labels or points that a planned step offers; empty if it is answered in another way."""
+    return tuple(step.get("labels") or ())
 
 
 def choice_settings(step: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -36,6 +36,8 @@ IN_WORDS = {
     "fields": "a field, or a list of fields",
     "duration": "a time such as `500 ms` or `10 s`",
     "count": "a whole number",
+    "number": "a number",
+    "names": "`[name, …]`",
     "flag": "`true` or `false`",
     "keys": "`{Label: key, …}` or `[key, …]`",
 }

@@ -18,6 +18,8 @@ const STEPS = [
     { ...text("prime", "gadren"), mask: "######", mask_ms: 30, frames: 2, prime_ms: 0, backward_mask: "&&&&&&", backward_ms: 30 },
     { ...text("choose", "garden"), ask: null, labels: ["yes", "no"], options: null, keys: ["j", "f"], time_limit_ms: null },
   ],
+  [{ ...text("rate", "go"), ...asked, from: 1, to: 3, low: "no", high: null, labels: ["1", "2", "3"], keys: ["1", "2", "3"], decimals: 0 }],
+  [{ ...text("rate", "go"), ...asked, from: 0, to: 1, low: null, high: "yes", labels: null, keys: [], decimals: 2 }],
   [{ ...text("recover", "go"), ...asked }],
   [{ ...text("answer", "go"), ...asked, hint: "Think." }],
 ] as unknown as ShownStep[][];
@@ -82,10 +84,13 @@ test("the visual simulation walks through every screen by its own buttons and ke
     receipt: () => null,
   };
   await jsPsych.simulate([{ timeline: unfold(PLAN, conduct) }], "visual");
-  const data = jsPsych.data.get().values() as { trial_type: string; simulated?: boolean; regions?: unknown[] }[];
-  const steps = data.filter((one) => /read|prime|choose|recover|answer/.test(one.trial_type));
-  expect(steps.map((one) => one.trial_type.replace("wrods-", ""))).toEqual(["read", "read", "read", "prime", "choose", "recover", "answer"]);
+  const data = jsPsych.data.get().values() as { trial_type: string; simulated?: boolean; regions?: unknown[]; response_raw?: string }[];
+  const steps = data.filter((one) => /read|prime|choose|rate|recover|answer/.test(one.trial_type));
+  expect(steps.map((one) => one.trial_type.replace("wrods-", ""))).toEqual(["read", "read", "read", "prime", "choose", "rate", "rate", "recover", "answer"]);
   expect(steps.every((one) => one.simulated)).toBe(true);
+  const [button, slider] = steps.filter((one) => one.trial_type === "wrods-rate").map((one) => one.response_raw);
+  expect(["1", "2", "3"]).toContain(button);
+  expect(slider).toMatch(/^(0\.\d\d|1\.00)$/);
   expect(steps.slice(0, 2).map((one) => one.regions)).toEqual([expect.objectContaining({ length: 2 }), expect.objectContaining({ length: 2 })]);
   expect(stored).toEqual([]);
   const given = answers["questions-1"]!;

@@ -94,6 +94,27 @@ def choose(text: str | None = "Does the dog bark?", **more: Any) -> dict[str, An
     }
 
 
+def rate(text: str | None = "The dog barks at the parcel.", **more: Any) -> dict[str, Any]:
+    return {
+        **shown("rate", text),
+        "ask": "How plausible is this?",
+        **{"from": 1, "to": 7, "low": "impossible", "high": "quite normal"},
+        "labels": list("1234567"),
+        "responses": list("1234567"),
+        "keys": list("1234567"),
+        "decimals": 0,
+        "decimal": ".",
+        "minimum_ms": 0,
+        "time_limit_ms": None,
+        **more,
+    }
+
+
+def slide(**more: Any) -> dict[str, Any]:
+    scale = {"from": 0, "to": 100, "low": "not at all", "high": "fully"}
+    return rate(**scale, labels=None, responses=None, keys=[], **more)
+
+
 def answer(text: str | None = None, **more: Any) -> dict[str, Any]:
     return {
         **shown("answer", text),

@@ -187,6 +187,13 @@ class _Visit:
             pass  # waits until the page removes the trial
         elif kind in TYPED:
             self._type(str(payload["response_raw"]), payload, multiline=bool(step.get("multiline")))
+        elif step.get("decimals") is not None and not step["labels"]:
+            self._rest(payload["rt"])
+            self.page.locator(".rating input").fill(payload["response_raw"])
+            self._press_until_gone("Enter", handle)
+        elif not step["keys"]:
+            self._rest(payload["rt"])
+            self.page.locator(".rating button").nth(step["labels"].index(payload["response_raw"])).click()
         else:
             self._rest(payload["rt"])
             self._press_until_gone(step["keys"][step["labels"].index(payload["response_raw"])], handle)

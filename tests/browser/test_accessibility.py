@@ -22,8 +22,10 @@ from tests.browser.plans import (
     practice,
     prime,
     questions,
+    rate,
     read,
     recover,
+    slide,
     trial,
 )
 from tests.browser.walking import trial_shown, violations
@@ -110,6 +112,8 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
         trial(0, [window, choose(time_limit_ms=4000)]),
         trial(1, [answer("Seven hungry dOgs", hint="Look at the capitals.")]),
         trial(2, [prime(mask_ms=3000), choose("garden")]),
+        trial(3, [rate()]),
+        trial(4, [slide()]),
     ]
     slow = {"kind": "break", "html": None, "minimum_ms": 6000}
     size = {"kind": "screen_size", "character_mm": 3.0}
@@ -163,6 +167,12 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     check(".trial.prime")
     trial_shown(page, "choose")
     page.keyboard.press("j")
+    check(".rating button")
+    page.keyboard.press("3")
+    check(".rating input")
+    page.keyboard.press("ArrowRight")
+    check(".rating input:not(.untouched)")
+    page.keyboard.press("Enter")
     check(".wait")
 
 

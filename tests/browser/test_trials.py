@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.plans import TEXTS, answer, block, choose, read, recover, trial
+from tests.browser.plans import TEXTS, answer, block, choose, rate, read, recover, slide, trial
 from tests.browser.walking import finished, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -112,6 +112,65 @@ def test_a_blocked_page_does_not_lengthen_the_response_time(opened):
     assert row["handler_ts"] - row["response_ts"] > 300
     assert row["rt"] < row["handler_ts"] - row["onset_ts"] - 300
     assert row["dropped_frames"] > 0
+
+
+def test_a_rating_by_digit_key_records_every_field(opened):
+    row = run_one(opened, trial(0, [rate()]), press_after("6", 300), kind="rate")
+    assert set(row) == FIELDS
+    assert (row["response_raw"], row["timed_out"]) == ("6", False)
+    assert row["plugin_version"] == "wrods-rate 0.1.0"
+    assert_times_are_honest(row, 300)
+
+
+def test_named_points_can_be_clicked_and_early_presses_count_for_nothing(opened):
+    names = ["guessing", "unsure", "fairly sure", "certain"]
+    step = rate(labels=names, keys=list("1234"), low=None, high=None, minimum_ms=400)
+
+    def act(page):
+        page.keyboard.press("1")
+        page.locator(".rating button:not([aria-disabled])").first.wait_for()
+        page.get_by_role("button", name="fairly sure").click()
+
+    row = run_one(opened, trial(0, [step]), act, kind="rate")
+    assert (row["response_raw"], row["early_responses"], row["early_keys"][0][1]) == (
+        "fairly sure",
+        1,
+        "guessing",
+    )
+
+
+def test_a_slider_has_no_handle_and_gives_no_answer_until_it_is_touched(opened):
+    def act(page):
+        box = page.locator(".rating input").bounding_box()
+
+        def beside_the_line(share):
+            x, y = box["x"] + share * box["width"], box["y"] + box["height"] / 2 + 8
+            return page.screenshot(clip={"x": x - 2, "y": y, "width": 4, "height": 2})
+
+        assert beside_the_line(0.5) == beside_the_line(0.25)
+        page.keyboard.press("Enter")
+        page.locator(".rating .actions button").dispatch_event("click")
+        page.keyboard.press("ArrowRight")
+        assert beside_the_line(0.5) != beside_the_line(0.25)
+        page.keyboard.press("Enter")
+
+    row = run_one(opened, trial(0, [slide()]), act, kind="rate")
+    assert (row["response_raw"], row["timed_out"]) == ("51", False)
+
+
+def test_a_slider_can_be_set_where_its_middle_is_clicked(opened):
+    def act(page):
+        box = page.locator(".rating input").bounding_box()
+        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        page.get_by_role("button", name=TEXTS["done"]).click()
+
+    assert run_one(opened, trial(0, [slide()]), act, kind="rate")["response_raw"] == "50"
+
+
+def test_time_runs_out_on_a_scale_without_a_rating(opened):
+    for step in (rate(time_limit_ms=300), slide(time_limit_ms=300)):
+        row = run_one(opened, trial(0, [step]), lambda page: None, kind="rate")
+        assert (row["response_raw"], row["timed_out"], row["rt"]) == (None, True, None)
 
 
 def test_reading_and_choosing_are_one_row(opened):

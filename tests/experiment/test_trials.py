@@ -23,6 +23,7 @@ from experiment.scoring.trial import SCORERS
 from experiment.study.format import key_fault, key_name
 from experiment.study.format import validator as study_validator
 from experiment.trials import (
+    RATED,
     TYPES,
     PlanEntry,
     StepParameter,
@@ -43,8 +44,14 @@ STEPS = {
     "read": "read: {show: word, minimum: 2 s}",
     "choose": CHOOSE,
     "choose by letter": CHOOSE.replace("answer_by: text", "time_limit: 10 s"),
+    "rate": "rate: {show: word, from: 1, to: 7, low: odd, time_limit: 10 s}",
+    "rate by name": "rate: {show: word, points: [odd, usual]}",
+    "rate on a slider": "rate: {show: word, as: slider, from: 0, to: 2.5}",
     "recover": "recover: {show: word, ask: Which word is it?, time_limit: 1 min, multiline: true}",
 }
+
+
+NO_CRITERION = (", feedback: true, pass: 50%", "")  # ratings take none
 
 
 def declaration(name: str) -> dict[str, Any]:
@@ -108,7 +115,7 @@ def test_declared_entries_refer_to_declared_parameters_and_entries(name):
 
 @pytest.mark.parametrize("step", STEPS.values(), ids=STEPS)
 def test_a_planned_step_holds_the_declared_entries(make_study, step):
-    study = make_study((CHOOSE, step))
+    study = make_study((CHOOSE, step), NO_CRITERION)
     for trial in trials_of(plan_session(study, study.items, list_id=1)):
         planned = dict(trial["steps"][-1])
         entries = trial_type(planned.pop("step")).plan
@@ -131,10 +138,11 @@ def test_defaults_of_parameters_are_what_a_plan_gets(make_study, name):
     declared = trial_type(name).parameters
     samples = {"fields": "word", "keys": "[f, j]", "duration": "2 s", "text": "Word"}
     needed = {key: samples[one.type] for key, one in declared.items() if one.required or key == "show"}
+    needed |= {"points": "[a, b]"} if name in RATED else {}
     least = ", ".join(f"{key}: {sample}" for key, sample in needed.items())
     is_before = trial_type(name).parser is None and name != "read"
     after = f"\n        - {CHOOSE}" if is_before else ""
-    study = make_study((CHOOSE, f"{name}: {{{least}}}{after}"))
+    study = make_study((CHOOSE, f"{name}: {{{least}}}{after}"), NO_CRITERION)
     step = trials_of(plan_session(study, study.items, list_id=1))[-1]["steps"][0]
     same_name = {
         key: one.default for key, one in declared.items() if key in step and is_plain(one) and key != "mask"

@@ -19,7 +19,7 @@ from experiment.models.prompts.prompter import BLANK, Presentation
 from experiment.models.servers import server_of
 from experiment.procedure import Plan, PlannedTrial
 from experiment.study import Study
-from experiment.trials import CHOSEN, TYPED, UNANSWERED
+from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED
 from stimuli.errors import UserError
 
 Context = Literal["independent", "session", "teacher_forced"]
@@ -138,8 +138,14 @@ def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> 
             f"{place}: a model that restores each text first is asked about each trial alone",
             mend="Set context: independent and practice: none or shown, or strategy: direct.",
         )
-    blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
-    answering = {next(iter(block["trial"][-1])) for block in blocks}
+    steps = [screen["block"]["trial"][-1] for screen in study.get("procedure") if "block" in screen]
+    answering = {next(iter(step)) for step in steps}
+    scales = {given.get("as") for step in steps for kind, given in step.items() if kind in RATED}
+    if scales and manner.practice == "shown":
+        raise UserError(
+            f"{study.place('models', 'practice')} is 'shown', which shows practice with its right answers, and no rating is right",
+            mend="Set practice: none, or answered: the model then rates the practice items itself.",
+        )
     if manner.strategy == "unscramble_first" and "recover" in answering:
         raise UserError(
             f"{study.place('models')}: strategy unscramble_first restores the text, which is what `recover` asks for already",
@@ -150,9 +156,10 @@ def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> 
             f"{place}: a person's answers are scored as they stand; nothing is thought or restored before",
             mend="Set strategy: direct for this model.",
         )
-    if manner.context == "teacher_forced" and not manner.tells and answering & set(TYPED):
+    is_free = answering & set(TYPED) or "slider" in scales
+    if manner.context == "teacher_forced" and not manner.tells and is_free:
         raise UserError(
-            f"{place}: what people typed is scored by its log-probability, which {settings.use} cannot tell",
+            f"{place}: what people typed or set on a slider is scored by its log-probability, which {settings.use} cannot tell",
             mend="Use a local model (hf:…), a server that tells log-probabilities of prompts with label_scoring: whole, or "
             "another context for this study.",
         )

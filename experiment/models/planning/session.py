@@ -16,10 +16,17 @@ from experiment.models.prompts import Turn, changed_field, read_step
 from experiment.models.prompts.prompter import BLANK
 from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
-from experiment.procedure.steps import feedback_text, intact_parts, parts_of, region_lines, verdict_of
+from experiment.procedure.steps import (
+    feedback_text,
+    intact_parts,
+    parts_of,
+    points_of_slider,
+    region_lines,
+    verdict_of,
+)
 from experiment.scoring.published import in_its_form
 from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
-from experiment.trials import CHOSEN, UNANSWERED
+from experiment.trials import UNANSWERED, labels_of
 from stimuli.seeds import stable_seed
 
 UNSCRAMBLE = "unscramble"
@@ -177,7 +184,14 @@ class ModelSession:
             return log_likelihood(trial, str(self._told[number].text), reply.label_logprobs)
         thinks = self.manner.strategy == "chain_of_thought"
         status = status_for_scoring(reply.status, reply.text, reply.label_logprobs, reply.reasoning)
-        return score_trial(trial, reply.text, reply_status=status, thinks=thinks, parser=self._scorer)
+        return score_trial(
+            trial,
+            reply.text,
+            reply_status=status,
+            thinks=thinks,
+            parser=self._scorer,
+            label_logprobs=reply.label_logprobs,
+        )
 
     def response_raw(self, reply: Reply) -> str | None:
         """Return the response for the trials table: the reply, or the human answer whose likelihood was requested."""
@@ -207,9 +221,9 @@ class ModelSession:
         return answers
 
     def choices(self) -> dict[str, tuple[str, ...]]:
-        """Return the possible choices by work key of each choice trial, whether or not its labels are scored."""
+        """Return the possible choices by work key, whether or not labels are scored; of a slider the numbers on it."""
         steps = ((key, trial["steps"][-1]) for key, trial in zip(self.keys, self.trials, strict=True))
-        return {key: tuple(step["labels"]) for key, step in steps if step["step"] in CHOSEN}
+        return {key: choices for key, step in steps if (choices := labels_of(step) or points_of_slider(step))}
 
     def _key(self, number: int) -> str:
         digest = self.script.digests[number * DIGEST : (number + 1) * DIGEST]
@@ -232,7 +246,7 @@ class ModelSession:
         ):
             return False
         step = trial["steps"][-1]
-        return step["step"] not in CHOSEN or feedback.text in step["labels"]
+        return not labels_of(step) or feedback.text in step["labels"]
 
     def _before(self, number: int) -> range:
         """Return the places whose answers precede a trial."""

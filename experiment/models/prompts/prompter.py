@@ -18,7 +18,7 @@ from experiment.languages import wording
 from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, Picture
 from experiment.procedure.steps import feedback_text, parts_of
-from experiment.trials import CHOSEN, TYPED, UNANSWERED
+from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, labels_of
 from stimuli.errors import UserError
 from stimuli.papers import papers
 
@@ -277,7 +277,7 @@ class Prompter:
         if text is not None:
             trial = _restored(trial, text)
         answering = trial["steps"][-1]
-        labels = tuple(answering["labels"]) if answering["step"] in CHOSEN else None
+        labels = labels_of(answering) or None
         # only participants stated a rule in the papers: a trial that shows nothing but examples has no paper's prompt
         states_rule = answering["step"] == "answer" and not trial["shown"]
         if self.is_published and not states_rule:
@@ -396,16 +396,20 @@ class Prompter:
 
     def _asked(self, step: Mapping[str, Any]) -> list[str]:
         """Return the lines that explain how to answer, if the trial needs an answer."""
-        words, answer = self.words, self.words["answer"]
-        if self.thinks and step["step"] in CHOSEN:
-            return [
-                words["think_choose"][self.variant].format(labels=", ".join(step["labels"]), answer=answer)
-            ]
-        if self.thinks and step["step"] in TYPED:
+        words, answer, labels = self.words, self.words["answer"], ", ".join(labels_of(step))
+        scale = [words["scale"][self.variant].format(**_ends(step))] if step["step"] in RATED else []
+        if self.thinks and labels:
+            return [*scale, words["think_choose"][self.variant].format(labels=labels, answer=answer)]
+        if self.thinks and step["step"] in (*TYPED, *RATED):
             kind = "think_code" if step.get("read_as") == "code" else "think_typed"
-            return [words[kind][self.variant].format(answer=answer)]
-        if step["step"] in CHOSEN:
-            return [words["choose"][self.variant].format(labels=", ".join(step["labels"])), answer]
+            return [*scale, words[kind][self.variant].format(answer=answer)]
+        if labels or scale:
+            how = (
+                words["choose"][self.variant].format(labels=labels)
+                if labels
+                else words["rate_number"][self.variant]
+            )
+            return [*scale, how, answer]
         if step["step"] == "answer" and step["multiline"] and step["read_as"] == "text":
             return []  # only the study's question states how long an answer should be
         name = f"answer_{step['read_as']}" if step["step"] == "answer" else step["step"]
@@ -424,6 +428,8 @@ class Prompter:
             return MAX_CHOICE_TOKENS
         if step["step"] in UNANSWERED:
             return 0
+        if step["step"] in RATED:
+            return ANSWER_TOKENS
         if step["step"] == "answer":
             return ANSWER_TOKENS if _stop(step) else LONG_ANSWER_TOKENS
         return _room_for(step["text"] or "")
@@ -485,6 +491,13 @@ def _with_options(step: Mapping[str, Any], question: str = "") -> str:
             f"({label}) {option}" for label, option in zip(step["labels"], step["options"], strict=True)
         ]
     return "\n".join(line for line in lines if line)
+
+
+def _ends(step: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ends of a scale with what they mean: ``1 (impossible)``."""
+    points = labels_of(step) or (str(step["from"]), str(step["to"]))
+    named = zip(("low", "high"), (points[0], points[-1]), strict=True)
+    return {end: f"{point} ({step[end]})" if step[end] else point for end, point in named}
 
 
 def _captioned(step: Mapping[str, Any], text: str) -> str:

@@ -77,6 +77,41 @@ export type PrimeStep = {
   backward_ms: number;
 };
 
+/** The reader gives a rating on a scale: a button for each point, or a slider. No rating is right or wrong. */
+export type RateStep = {
+  step: "rate";
+  /** Short label before the text. */
+  caption: string | null;
+  /** The text to rate; null if there is none. */
+  text: string | null;
+  /** The text in fixed lines; null without fixed lines. */
+  lines: string[] | null;
+  /** The question below the text. */
+  ask: string | null;
+  /** Lowest point of the scale. */
+  from: number;
+  /** Highest point of the scale. */
+  to: number;
+  /** What the lowest point means. */
+  low: string | null;
+  /** What the highest point means. */
+  high: string | null;
+  /** The buttons: numbers or names of points; null for a slider. */
+  labels: string[] | null;
+  /** The rating that each button stands for; null for a slider. */
+  responses: string[] | null;
+  /** The key of each button; empty for a slider and above nine points. */
+  keys: string[];
+  /** Decimals to which a slider is set. */
+  decimals: number;
+  /** The decimal mark of the study's language. */
+  decimal: string;
+  /** Time from onset during which keys and buttons have no effect, ms. */
+  minimum_ms: number;
+  /** Time from onset after which the trial ends without an answer, ms. */
+  time_limit_ms: number | null;
+};
+
 /** The reader reads a text and continues when done; no answer. */
 export type ReadStep = {
   step: "read";
@@ -113,7 +148,7 @@ export type RecoverStep = {
   multiline: boolean;
 };
 
-export type Step = AnswerStep | ChooseStep | PrimeStep | ReadStep | RecoverStep;
+export type Step = AnswerStep | ChooseStep | PrimeStep | RateStep | ReadStep | RecoverStep;
 
 /** What every step records while its stimulus is up. */
 export type ExposureRecord = {
@@ -181,6 +216,16 @@ export type PrimeRecord = ExposureRecord & {
   prime_ms: number | null;
 };
 
+/** What a step of rate records. */
+export type RateRecord = ExposureRecord & {
+  /** The point that was chosen, as its button or the slider has it; null when time ran out. */
+  response_raw: string | null;
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: number;
+  /** Every press of a key, a button or the slider before the minimum time as [ms from the onset, point]. */
+  early_keys: [ms: number, key: string][];
+};
+
 /** What a step of read records. */
 export type ReadRecord = ExposureRecord & {
   /** Onset of the text to the key that ended reading, ms. */
@@ -213,7 +258,7 @@ export type RecoverRecord = ExposureRecord & {
   key_log: [ms: number, key: string][];
 };
 
-export type StepRecord = AnswerRecord | ChooseRecord | PrimeRecord | ReadRecord | RecoverRecord;
+export type StepRecord = AnswerRecord | ChooseRecord | PrimeRecord | RateRecord | ReadRecord | RecoverRecord;
 
 /** The recorded fields of a trial's row; null where its steps record no such thing. */
 export type TrialRecord = ExposureRecord & {
@@ -359,6 +404,47 @@ export const primeFields = <const>{
   prime_frames: { type: ParameterType.INT },
   /** Time for which the prime was on the screen, ms. */
   prime_ms: { type: ParameterType.FLOAT },
+};
+
+/** What wrods-rate is given. */
+export const rateParameters = <const>{
+  /** Short label before the text. */
+  caption: { type: ParameterType.STRING, default: null },
+  /** The text to rate; null if there is none. */
+  text: { type: ParameterType.STRING, default: null },
+  /** The text in fixed lines; null without fixed lines. */
+  lines: { type: ParameterType.STRING, array: true, default: [] },
+  /** The question below the text. */
+  ask: { type: ParameterType.STRING, default: null },
+  /** Lowest point of the scale. */
+  from: { type: ParameterType.FLOAT, default: undefined },
+  /** Highest point of the scale. */
+  to: { type: ParameterType.FLOAT, default: undefined },
+  /** What the lowest point means. */
+  low: { type: ParameterType.STRING, default: null },
+  /** What the highest point means. */
+  high: { type: ParameterType.STRING, default: null },
+  /** The buttons: numbers or names of points; null for a slider. */
+  labels: { type: ParameterType.STRING, array: true, default: [] },
+  /** The key of each button; empty for a slider and above nine points. */
+  keys: { type: ParameterType.KEY, array: true, default: undefined },
+  /** Decimals to which a slider is set. */
+  decimals: { type: ParameterType.INT, default: 0 },
+  /** Time from onset during which keys and buttons have no effect, ms. */
+  minimum_ms: { type: ParameterType.FLOAT, default: 0 },
+  /** Time from onset after which the trial ends without an answer, ms. */
+  time_limit_ms: { type: ParameterType.FLOAT, default: null },
+};
+
+/** What wrods-rate records. */
+export const rateFields = <const>{
+  ...exposureFields,
+  /** The point that was chosen, as its button or the slider has it; null when time ran out. */
+  response_raw: { type: ParameterType.STRING },
+  /** Presses of a response key before the step's minimum time, which did nothing. */
+  early_responses: { type: ParameterType.INT },
+  /** Every press of a key, a button or the slider before the minimum time as [ms from the onset, point]. */
+  early_keys: { type: ParameterType.COMPLEX, array: true },
 };
 
 /** What wrods-read is given. */

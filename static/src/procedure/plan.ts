@@ -1,7 +1,7 @@
 /** The session plan that `experiment.procedure` makes (docs/contracts.md), as a browser meets it. */
 
 import type { Polarity } from "../display";
-import type { AnswerStep, ChooseStep, Step } from "../generated/trials";
+import type { AnswerStep, ChooseStep, RateStep, Step } from "../generated/trials";
 
 export interface Exemplar {
   text: string;
@@ -10,8 +10,9 @@ export interface Exemplar {
 
 /** A step as a browser meets it; what labels stand for (`responses`) and how answers are read is there in practice only. */
 export type ShownStep =
-  | Exclude<Step, ChooseStep | AnswerStep>
+  | Exclude<Step, ChooseStep | RateStep | AnswerStep>
   | (Omit<ChooseStep, "responses"> & Partial<Pick<ChooseStep, "responses">>)
+  | (Omit<RateStep, "responses" | "decimal"> & Partial<RateStep>)
   | (Omit<AnswerStep, "read_as" | "decimal"> & Partial<AnswerStep>);
 
 /** A trial; `answer` is there for practice trials (and in previews) only, and nothing tells which item it shows. */
@@ -163,7 +164,8 @@ export function stimulusTexts(plan: Plan): string {
     ...trial.steps.flatMap((step) => [
       step.text,
       step.caption,
-      ...("labels" in step ? [...step.labels, ...(step.options ?? [])] : []),
+      ...("labels" in step ? (step.labels ?? []) : []),
+      ...("options" in step ? (step.options ?? []) : []),
       ...(step.step === "prime" ? [step.mask, step.backward_mask] : []),
       ...(step.step === "read" && step.as !== "whole" ? ["-"] : []),
     ]),

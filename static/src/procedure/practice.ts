@@ -12,7 +12,7 @@ export function isCorrect(trial: PlannedTrial, response: string | null, language
   if (trial.answer === undefined || trial.answer === null) return null;
   if (response === null) return false;
   const last = trial.steps.at(-1);
-  if (last && "labels" in last) {
+  if (last?.step === "choose") {
     const meaning = last.responses?.[last.labels.indexOf(response)] ?? response;
     return meaning === trial.answer;
   }
@@ -24,7 +24,7 @@ export function isCorrect(trial: PlannedTrial, response: string | null, language
 export function rightAnswer(trial: PlannedTrial): string {
   const answer = trial.answer ?? "";
   const last = trial.steps.at(-1);
-  if (!last || !("labels" in last)) return answer;
+  if (last?.step !== "choose") return answer;
   const index = last.responses?.indexOf(answer) ?? -1;
   if (index < 0) return answer;
   const option = last.options?.[index];

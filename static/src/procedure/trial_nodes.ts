@@ -6,6 +6,7 @@ import { ChoosePlugin } from "../plugins/choose";
 import { FixationPlugin } from "../plugins/fixation";
 import { smallestScale } from "../plugins/lines";
 import { PrimePlugin } from "../plugins/prime";
+import { RatePlugin } from "../plugins/rate";
 import { ReadPlugin } from "../plugins/read";
 import { RecoverPlugin } from "../plugins/recover";
 import { interruption } from "../timing/interruption";
@@ -85,6 +86,10 @@ function stepNode(
   switch (step.step) {
     case "choose":
       return { type: ChoosePlugin, ...asked, labels: step.labels, options: step.options ?? [], keys: step.keys };
+    case "rate": {
+      const { from, to, low, high, labels, keys, decimals } = step;
+      return { type: RatePlugin, ...asked, from, to, low: low ?? null, high: high ?? null, labels: labels ?? [], keys, decimals };
+    }
     case "recover":
       return { type: RecoverPlugin, ...asked, multiline: step.multiline ?? false, assistive_input: isInputAssisted };
     case "answer":
