@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from analysis import apa
 from analysis.cluster_sampling import draw, shares
 from analysis.contrasts import all_untested, contrasts_of
-from analysis.frames import ModelData
+from analysis.frames import CENTRED, ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
 from analysis.multiple_comparisons import correction_of
@@ -108,6 +108,7 @@ def fitted(
     settings = settings_of(plan, data)
     fixed = plan.factor if plan.crossing is None else " * ".join(plan.crossing.factors)
     fixed = f"reader_group * {fixed}" if len(data.groups) > 1 else fixed
+    fixed = " + ".join([fixed, *(f"{name}{CENTRED}" for name in plan.covariates)])
     steps: list[Step] = []
     while True:
         text = formula(plan.measure.response, fixed, terms)

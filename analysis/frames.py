@@ -34,6 +34,7 @@ from analysis.names import plain
 from analysis.plan import TIMES, WORDS_WITH_ONE_TYPO, CrossedFactors, Measure, Plan, Remark
 from analysis.planned import held_by
 from analysis.readers import PARTICIPANT_KINDS, headed, spoken
+from analysis.regions import covariate_column
 from analysis.tables import ADDED, LONG, OPTIONAL, REQUIRED, Tables, item_names, joined
 from stimuli.errors import UserError, unknown_name
 
@@ -180,9 +181,34 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
         elif not isinstance(rule, EveryTime):
             remarks.append(f"No time was {rule.said}.")
         timed &= is_kept
-    rows = _only(rows, timed)
+    rows = with_covariates(_only(rows, timed), plan, remarks)
     rows[measure.response] = np.log(rows[measure.name]) if measure.logged else rows[measure.name]
     return in_model(rows, plan, remarks=remarks)
+
+
+CENTRED = "_centred"
+"""End of the name of a covariate's column in a model."""
+
+
+def with_covariates(rows: pd.DataFrame, plan: Plan, remarks: list[str]) -> pd.DataFrame:
+    """Return the rows that have every covariate of a plan, each minus its mean; a remark says how many have not."""
+    columns = {name: covariate_column(name, plan.measure.region) for name in plan.covariates}
+    missing = [name for name, column in columns.items() if column not in rows]
+    if missing:
+        raise UserError(
+            f"{plan.name}: {apa.listing(missing)} of what was read is not known: the items have no such covariate",
+            mend="Take it out of covariates, or build the items again.",
+        )
+    has_all = rows[list(columns.values())].notna().all(axis=1)
+    if not has_all.all():
+        remarks.append(
+            f"The analysis does not include {int((~has_all).sum()):,} of {len(rows):,} trials without "
+            f"{apa.listing(list(columns))}."
+        )
+        rows = rows[has_all].copy()
+    for name, column in columns.items():
+        rows[f"{name}{CENTRED}"] = rows[column].astype(float) - rows[column].astype(float).mean()
+    return rows
 
 
 ALWAYS = {"correct": ("always wrong", "always right"), "missing": ("never missing", "always missing")}
@@ -427,7 +453,8 @@ def _two_labels(tables: Tables) -> bool:
 def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials of a plan that have a rating, and what was left out."""
     rows, remarks = analysed_as_planned(trials, plan)
-    return _keep(rows, rows["rating"].notna(), remarks, "they have no rating"), remarks
+    rows = _keep(rows, rows["rating"].notna(), remarks, "they have no rating")
+    return with_covariates(rows, plan, remarks), remarks
 
 
 def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:

@@ -19,7 +19,7 @@ from scipy import sparse, stats
 from analysis.mixed import equivalence_tests
 from analysis.mixed.inference import DIRECTIONS, LargestT
 from analysis.mixed.inference import corrected as by_p_alone
-from analysis.plan import Plan
+from analysis.plan import PLANNABLE, Plan
 from analysis.readers import spoken
 from analysis.results import Analysis, Contrast, Equivalence
 
@@ -163,12 +163,12 @@ def family_of(plan: Plan, number: int = 0) -> tuple[object, ...]:
     """Name the family to which the tests of an analysis belong; ``number`` keeps exploratory ones apart."""
     if not plan.planned:
         return ("exploratory", number)
-    return ("named", plan.family) if plan.family else ("measure", plan.measure.name)
+    return ("named", plan.family) if plan.family else ("measure", plan.measure.kind)
 
 
 def family_name(plan: Plan) -> str:
     """Name the family of a planned analysis in a sentence: ``the family reading``, ``accuracy``."""
-    return f"the family {plan.family}" if plan.family else plan.measure.noun
+    return f"the family {plan.family}" if plan.family else PLANNABLE.get(plan.measure.kind, plan.measure).noun
 
 
 def _equivalent(contrast: Contrast, alpha: float, n_tests: int) -> Contrast:

@@ -16,7 +16,7 @@ from analysis.costs.words import TARGET, region_rows, word_table
 from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
 from analysis.measures.accuracy import with_chance
-from analysis.plan import MEASURES, Plan, against_reference
+from analysis.plan import MEASURES, PLANNABLE, Plan, against_reference
 from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -76,6 +76,12 @@ def recovery_plans(tables: Tables) -> list[Plan]:
                 contrasts = against_reference(levels)
                 label = f"recovery of {measure.noun}{f' by {factor}' if len(tables.factors) > 1 else ''}"
                 plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
+        for region, effects in (truth.get("regions") or {}).get("effects", {}).items():
+            measure = PLANNABLE["region_time"].in_region(region)
+            if factor in effects and measure.name in used and used[measure.name].notna().any():
+                label = f"recovery of {measure.noun} by {factor}"
+                contrasts = against_reference(levels)
+                plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
     return plans
 
 
@@ -85,6 +91,8 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         return []
     measure, factor = analysis.plan.measure, analysis.plan.factor
     truth = tables.dictionary["truth"]
+    if measure.region is not None:
+        return list(_recovered_of_region(analysis, truth["regions"]["effects"][measure.region][factor]))
     given = truth[TRUTH_OF[measure.name]]
     quantity, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
     of_model = _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
@@ -112,6 +120,27 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         if put_in:
             results.append(Recovered(*quantity, label, deviations[unit], sd, None, None, put_in=put_in))
     return results
+
+
+def _recovered_of_region(analysis: Analysis, given: Mapping[str, float]) -> Iterator[Recovered]:
+    """Compare what was added to the log time of every word of a region with the differences of its log times."""
+    measure, reference = analysis.plan.measure, analysis.levels[0]
+    for effect in analysis.effects:
+        level = effect.term.removeprefix(analysis.plan.factor)
+        if effect.term != "(Intercept)" and level in analysis.levels and effect.estimable:
+            put_in = float(given.get(level, 0.0)) - float(given.get(reference, 0.0))
+            yield Recovered(
+                measure.name,
+                measure.title,
+                "log_ms",
+                f"{level} − {reference}",
+                put_in,
+                effect.estimate,
+                effect.low,
+                effect.high,
+                reference,
+                put_in,
+            )
 
 
 def _generated(analysis: Analysis, tables: Tables) -> pd.DataFrame:

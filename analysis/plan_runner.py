@@ -30,7 +30,6 @@ from analysis.frames import (
 from analysis.multiple_comparisons import across_analyses, adjusted, correction_of, two_one_sided
 from analysis.plan import (
     MISSING,
-    OF_MODELS,
     RATING,
     WORDS,
     WORDS_WITH_ONE_TYPO,
@@ -50,7 +49,7 @@ def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis
     measure = plan.measure
     if measure.scale == "points" or measure == RATING:
         return analyse_shares(plan, tables, companion=companion)
-    if measure.name in OF_MODELS:
+    if measure.of == "models":
         return analyse(plan, quantity_data(tables.trials, plan, tables.factors))
     return analyse_time(plan, tables)
 
@@ -168,7 +167,7 @@ def _of_people(plan: Plan, rows: pd.DataFrame) -> Analysis | None:
 
 
 def analyse_time(plan: Plan, tables: Tables, *, most_columns: int | None = None) -> Analysis:
-    """Carry out a plan of ``rt`` or ``reading_time`` within the study's time bounds."""
+    """Carry out a plan of ``rt``, ``reading_time`` or ``region_time`` within the study's time bounds."""
     bounds = time_bounds(tables.dictionary["exclude"], plan.measure.name)
     return analyse(plan, time_data(tables.trials, plan, bounds), most_columns=most_columns)
 

@@ -8,7 +8,9 @@ from dataclasses import fields, replace
 import pandas as pd
 
 from analysis.plan import (
+    COVARIED,
     MEASURES,
+    PLANNABLE,
     RATING,
     CrossedFactors,
     Plan,
@@ -54,9 +56,9 @@ def _plans_of(analysis: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
     crossing = analysis.crossing
     levels = analysis.levels_of[analysis.factors[0]] if crossing is None else crossing.cells
     factors = {name: tuple(levels) for name, levels in {**tables.factors, **analysis.levels_of}.items()}
-    for measure, readers in analysis.by_measure.items():
+    for measure, readers in analysis.questions:
         plan = Plan(
-            analysis.name if len(analysis.by_measure) == 1 else f"{analysis.name} ({measure.noun})",
+            analysis.name if len(analysis.questions) == 1 else f"{analysis.name} ({measure.noun})",
             True,
             measure,
             analysis.factors[0] if crossing is None else crossing.name,
@@ -69,7 +71,22 @@ def _plans_of(analysis: PlannedAnalysis, tables: Tables) -> Iterator[Plan]:
             crossing=crossing,
             **{rule.name: getattr(analysis, rule.name) for rule in fields(Rules)},
         )
-        yield _with_stand_in(plan, tables.trials)
+        yield _with_stand_in(_in_its_columns(plan), tables.trials)
+
+
+def _in_its_columns(plan: Plan) -> Plan:
+    """Return a plan whose own formula names the response of its region, and whose covariates are of a measure that has them."""
+    measure = plan.measure
+
+    def of_region(formula: str | None) -> str | None:
+        return formula and formula.replace(PLANNABLE[measure.kind].response, measure.response, 1)
+
+    return replace(
+        plan,
+        formula=of_region(plan.formula),
+        fallback=of_region(plan.fallback),
+        covariates=plan.covariates if measure.kind in COVARIED else (),
+    )
 
 
 def _with_stand_in(plan: Plan, trials: pd.DataFrame) -> Plan:

@@ -25,6 +25,7 @@ from analysis.exclusions import NO_RESPONSE, flag_trials, newest_design, same_pr
 from analysis.factorial import cells_shown
 from analysis.names import as_given
 from analysis.plan import compared_together, crossed_name
+from analysis.regions import planned_columns
 from stimuli.errors import UserError, unknown_name
 
 TRIALS, REGIONS, ITEMS, DICTIONARY = "trials.parquet", "regions.parquet", "items.parquet", "dictionary.json"
@@ -431,6 +432,8 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
         same_prompt                                         number of the prompt that a deterministic model got: the same
                                                             in conditions that its prompt does not tell apart
         is_choice                                           whether the trial is answered with one of its labels
+        region_time_REGION, surprisal_REGION,               ms and bits, summed over the words of each region that a plan
+        entropy_REGION                                      names; NaN where a word has none or is excluded
         ==================================================  =======================================================
 
         ``regions`` has one row per word or word group: ``session_id, trial_index, attempt, region`` (from 0), ``shown``,
@@ -480,7 +483,16 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     levels = {name: _levels(spec) for name, spec in dictionary["factors"].items()}
     pairs = compared_together(dictionary["planned"], levels)
     cells = {crossed_name(*pair): cells_shown(trials, pair) for pair in pairs}
-    return Tables(trials.assign(**cells), items, dictionary, source)
+    tables = Tables(trials.assign(**cells), items, dictionary, source)
+    needed = planned_columns(
+        dictionary["planned"].values(),
+        tables.trials,
+        items,
+        tables.region_batches(),
+        factors=factors,
+        language=str(dictionary["language"]),
+    )
+    return replace(tables, trials=tables.trials.assign(**needed))
 
 
 def write_trials_csv(tables: Tables, path: Path) -> None:
@@ -540,6 +552,7 @@ def item_names(rows: pd.DataFrame) -> pd.Series[str]:
 
 _REGION_COLUMNS = [
     *(*_PLACE, "region", "shown", "intact", "is_changed", "line", "onset_ts", "rt", "surprisal", "tokens"),
+    *("entropy", "region_names"),
 ]
 
 

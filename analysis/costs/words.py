@@ -19,11 +19,10 @@ from analysis.heldout import FOLDS, OutcomeModel, compete
 from analysis.intervals import over_items, within_participant_half_widths
 from analysis.mixed import fit, margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.regions import frequency_of, letters_in
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
-from stimuli.lexicon import zipf
 from stimuli.seeds import stable_seed
-from stimuli.words import find_words, is_letter, nfc
 
 TARGET, NEXT, SECOND = ZONES = ("target", "target + 1", "target + 2")
 """The changed word, the first and the second intact word after it."""
@@ -148,18 +147,6 @@ def _describe(words: pd.DataFrame, factors: list[str], language: str) -> None:
         is_adjacent = words["region"] - cells["region"].shift(lag) == lag
         for name in ("letters", "zipf"):
             words[f"{prefix}_{name}"] = cells[name].shift(lag).where(is_adjacent)
-
-
-def letters_in(text: str) -> int:
-    """Count the letters of a region, as grapheme clusters; punctuation does not count."""
-    return sum(is_letter(cluster) for word in find_words(nfc(text)) for cluster in word.clusters)
-
-
-def frequency_of(text: str, language: str) -> float:
-    """Return the mean Zipf frequency of a region's words; nan where the language has no list or the region no word."""
-    frequencies = [zipf(word.text, language) for word in find_words(nfc(text))]
-    listed = [value for value in frequencies if value is not None]
-    return float(np.mean(listed)) if listed else float("nan")
 
 
 BEFORE, AFTER = 2, 3

@@ -2,12 +2,14 @@
 
 from analysis.plan.checks import PlanContext, faults_of, faults_of_exclusions, faults_of_families
 from analysis.plan.grammar import (
+    COVARIED,
     DESCRIBED,
     IN,
     KEYLESS,
     MEASURES,
     MISSING,
     OF_MODELS,
+    OF_REGIONS,
     PLANNABLE,
     RATING,
     RECOVERED,
@@ -58,12 +60,14 @@ from analysis.plan.wording import (
 
 __all__ = [
     "ALPHA",
+    "COVARIED",
     "DESCRIBED",
     "IN",
     "KEYLESS",
     "MEASURES",
     "MISSING",
     "OF_MODELS",
+    "OF_REGIONS",
     "PLANNABLE",
     "RATING",
     "RECOVERED",

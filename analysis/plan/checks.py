@@ -8,8 +8,11 @@ from functools import partial
 from typing import Any
 
 from analysis.plan.grammar import (
+    COVARIATES,
+    COVARIED,
     KEYLESS,
     NOT_IN_TRIALS,
+    OF_REGIONS,
     PLANNABLE,
     Key,
     Levels,
@@ -23,10 +26,10 @@ from analysis.plan.grammar import (
     unknown,
     with_directions,
 )
-from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of
+from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of, regions_of
 
 PEOPLE = ("human", "simulated")
-OF_READING = {"reading_time", "surprisal", "prompt_tokens"}
+OF_READING = {"reading_time", "region_time", "surprisal", "entropy", "prompt_tokens"}
 """Measures that do not depend on how a trial ends."""
 OF_WORDS = {"recovered", "recovered_with_one_typo"}
 WITH_ANSWERS = {"correct", "missing", *OF_WORDS}
@@ -44,6 +47,8 @@ class PlanContext:
     compares_items: bool = False
     assistive_input: bool = False  # whether the study allows text without key strokes
     people_only: Collection[str] = ()  # factors between whose levels models read the same
+    regions: Collection[str] | None = None  # named regions of the texts
+    times_words: bool = True  # whether people's times on single words are measured
 
 
 def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -127,6 +132,65 @@ def _same_for_models(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
                 f"Leave {reader} out of this analysis, or leave {same[0]} out of compare.",
                 ("between", i),
             )
+
+
+def _regions(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
+    names = regions_of(spec)
+    by_reader = measures_by_reader(spec)
+    measures = [name for name in dict.fromkeys(by_reader.values()) if name in PLANNABLE]
+    if not names:
+        for name in measures:
+            if name in ("region_time", "entropy"):
+                known = ", ".join(design.regions or ()) or "none; name them under materials: regions"
+                yield PlanFault(
+                    f" is {name}, which is of a named region",
+                    f"Write region: with a name ({known}).",
+                    ("measure",),
+                )
+        return
+    for i, name in enumerate(names):
+        if design.regions is not None and name not in design.regions:
+            keys: tuple[Key, ...] = ("region",) if isinstance(spec["region"], str) else ("region", i)
+            yield unknown("region", name, design.regions, *keys)
+    for name in measures:
+        if name not in OF_REGIONS:
+            yield PlanFault(
+                f": {name} is not of a region",
+                f"Measure one of {', '.join(OF_REGIONS)}, or take region out.",
+                ("region",),
+            )
+    if "region_time" in measures and not design.times_words:
+        yield PlanFault(
+            " is region_time, and no text of this study is read word by word",
+            "Write `as: moving_window` under read.",
+            ("measure",),
+        )
+
+
+def _covariates(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
+    names = [str(name) for name in spec.get("covariates") or ()]
+    measures = set(measures_by_reader(spec).values())
+    for i, name in enumerate(names):
+        if name not in COVARIATES:
+            yield unknown("covariate", name, COVARIATES, "covariates", i)
+        elif name == "previous_zipf" and not regions_of(spec):
+            yield PlanFault(
+                " is previous_zipf, the frequency of the word before a region",
+                "Write region: with a name, or take it out.",
+                ("covariates", i),
+            )
+    if names and measures <= set(PLANNABLE) and not measures & set(COVARIED):
+        yield PlanFault(
+            f": covariates are held constant in models of {', '.join(COVARIED)}",
+            "Take them out.",
+            ("covariates",),
+        )
+    elif names and spec.get("formula") is not None:
+        yield PlanFault(
+            ": the plan writes its own formula, which names its covariates itself",
+            "Write them into formula, or take formula out.",
+            ("covariates",),
+        )
 
 
 def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
@@ -327,6 +391,8 @@ def _answers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 
 _CHECKS: tuple[tuple[Callable[[Spec, PlanContext], Iterator[PlanFault]], frozenset[str]], ...] = (
     (_readers, frozenset({"measure", "between"})),
+    (_regions, frozenset({"measure", "region"})),
+    (_covariates, frozenset({"measure", "region", "covariates", "formula"})),
     (_trials, frozenset({"measure", "trials"})),
     (_alpha, frozenset({"alpha"})),
     (_bound, frozenset({"measure", "between", "equivalence"})),

@@ -70,6 +70,27 @@ class Measure:
     of: Literal["all", "people", "models"] = "all"  # which readers can have it
     said: str = ""  # what it is, for the description of a plan
     model: str = ""  # what its model is called
+    region: str | None = None  # the named region of the texts that it is of; None for whole trials
+
+    @property
+    def kind(self) -> str:
+        """Its name in a plan, whatever region it is of."""
+        return self.name if self.region is None else self.name.removesuffix(f"_{self.region}")
+
+    def in_region(self, region: str | None) -> Measure:
+        """Return this measure of the words of a named region; itself of none."""
+        if region is None:
+            return self
+        name, of_region = f"{self.name}_{region}", f"of the {region} region"
+        noun = self.noun.removeprefix("region ")
+        return replace(
+            self,
+            name=name,
+            title=f"{noun[0].upper()}{noun[1:]} {of_region}",
+            noun=f"{noun} {of_region}",
+            response=self.response.replace(self.name, name),
+            region=region,
+        )
 
     @property
     def scale(self) -> Scale:
@@ -116,6 +137,15 @@ WORDS = PLANNABLE["recovered"]
 
 WORDS_WITH_ONE_TYPO = PLANNABLE["recovered_with_one_typo"]
 """The same, where a word may have one typo."""
+
+OF_REGIONS = ("region_time", "surprisal", "entropy")
+"""Measures of named regions; only surprisal is one of whole texts too."""
+
+COVARIATES = ("trial_index", "letters", "zipf", "previous_zipf")
+"""What a plan can hold constant: the place of a trial, and the length and frequency of what is read."""
+
+COVARIED = ("reading_time", "rt", "region_time", "rating")
+"""Measures whose models can hold covariates constant."""
 
 OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of == "models"}
 """What only models have. A margin is a difference of logarithms as it stands."""

@@ -65,6 +65,7 @@ class Rules:
     trials: str | None = None  # only trials that end with this step (choose, recover …)
     items: str = "random"  # ``random`` or ``fixed``
     bayes: Prior | None = None  # of the Bayes factors of its contrasts; None where none is wanted
+    covariates: tuple[str, ...] = ()  # centred, in the models of times and ratings
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,9 @@ class PlannedAnalysis(Rules):
     contrasts: tuple[LevelDifference, ...]
     within: Mapping[str, str]  # levels of other factors that its trials show
     stated: frozenset[str]  # the keys that the study gives; everything else is a default
+    regions: tuple[
+        str, ...
+    ] = ()  # the named regions of the texts that it is of; none where it is of whole trials
 
     @property
     def readers(self) -> tuple[str, ...]:
@@ -90,6 +94,15 @@ class PlannedAnalysis(Rules):
         return {
             kind: tuple(reader for reader in self.measures if self.measures[reader] == kind) for kind in kinds
         }
+
+    @property
+    def questions(self) -> tuple[tuple[Measure, tuple[str, ...]], ...]:
+        """Each measure, in each region that the analysis names, with its readers."""
+        return tuple(
+            (measure.in_region(region), readers)
+            for measure, readers in self.by_measure.items()
+            for region in self.regions or (None,)
+        )
 
     @property
     def factors(self) -> tuple[str, ...]:
@@ -125,6 +138,8 @@ class PlannedAnalysis(Rules):
             "stop": self.stop,
             "trials": self.trials,
             **({"within": dict(self.within)} if self.within else {}),
+            **({"region": list(self.regions)} if self.regions else {}),
+            **({"covariates": list(self.covariates)} if self.covariates else {}),
             **({"items": self.items} if "items" in self.stated else {}),
             **({"bayes": self.bayes.given} if self.bayes else {}),
         }
@@ -140,6 +155,12 @@ def measures_by_reader(spec: Mapping[str, Any]) -> dict[str, str]:
     given = spec["measure"]
     by_reader = given if isinstance(given, Mapping) else dict.fromkeys(readers_of(spec), given)
     return {str(reader): str(name) for reader, name in by_reader.items()}
+
+
+def regions_of(spec: Mapping[str, Any]) -> list[str]:
+    """Return the regions that a plan names."""
+    given = spec.get("region") or []
+    return [str(name) for name in ([given] if isinstance(given, str) else given)]
 
 
 def levels_compared(
@@ -171,6 +192,8 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
         within={str(factor): str(level) for factor, level in (spec.get("within") or {}).items()},
         items=str(spec.get("items") or "random"),
         bayes=read_prior(prior, different) if prior else None,
+        covariates=tuple(map(str, spec.get("covariates") or ())),
+        regions=tuple(regions_of(spec)),
         stated=frozenset(key for key, given in spec.items() if given not in (None, [], {})),
     )
 

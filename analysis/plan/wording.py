@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.plan.grammar import PLANNABLE, LevelDifference, Measure, Prior
+from analysis.plan.grammar import COVARIED, PLANNABLE, LevelDifference, Measure, Prior
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"
@@ -33,9 +33,7 @@ def plans_in_words(plan: StudyPlan) -> list[list[str]]:
 def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
     """Describe a planned analysis in sentences, without the usual model."""
     rules = list(rules_in_words(analysis.exclude, plan.signs))
-    measured = [
-        f"{measure.noun} of {listing(_names(readers))}" for measure, readers in analysis.by_measure.items()
-    ]
+    measured = [f"{measure.noun} of {listing(_names(readers))}" for measure, readers in analysis.questions]
     directions = [EXPECTED[contrast.direction] for contrast in analysis.contrasts]
     is_shared = len(set(directions)) == 1
     contrasts = [
@@ -49,6 +47,11 @@ def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
         f"Tests use {_level(analysis)}, {_family(analysis, plan)}",
         *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(analysis, plan)),
         *([_bayes(analysis.bayes)] if analysis.bayes else []),
+        *(
+            [f"The model holds {listing(analysis.covariates)} constant (centred)"]
+            if analysis.covariates
+            else []
+        ),
         *([f"The planned model is {analysis.formula}"] if analysis.formula is not None else []),
         *(
             [f"If it is singular or does not converge, the model is {analysis.fallback}"]
@@ -77,7 +80,7 @@ def hypotheses(plan: StudyPlan) -> Iterator[tuple[str, list[str]]]:
     for analysis in plan.analyses:
         lines = [
             f"{_of(measure, readers)}: {_expected(contrast)}"
-            for measure, readers in analysis.by_measure.items()
+            for measure, readers in analysis.questions
             for contrast in analysis.contrasts
         ]
         if analysis.equivalence is not None:
@@ -128,6 +131,15 @@ def _lines(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     yield f"contrasts{mark}: {_contrasts(analysis)}{'' if 'direction' in analysis.stated else DEFAULT}"
     if len(analysis.factors) > 1:
         yield from _of_contrasts(analysis)
+    if analysis.regions:
+        yield (
+            f"region: values are summed over the words of {listing(analysis.regions)}; one excluded word excludes the region"
+            + (
+                "; the contrasts of all regions are one family of each measure"
+                if analysis.regions[1:]
+                else ""
+            )
+        )
     if analysis.trials is not None:
         yield f"trials: only those that end with {analysis.trials}"
     if analysis.within:
@@ -158,11 +170,13 @@ def _level(analysis: PlannedAnalysis) -> str:
 
 
 def _measured(analysis: PlannedAnalysis) -> str:
-    return "; ".join(_of(measure, readers) for measure, readers in analysis.by_measure.items())
+    of_regions = f" in {listing(analysis.regions)}" if analysis.regions else ""
+    return "; ".join(_of(measure, readers) for measure, readers in analysis.by_measure.items()) + of_regions
 
 
 def _of(measure: Measure, readers: Iterable[str]) -> str:
-    return f"{measure.name} ({measure.said}) of {readers_in_words(readers)}"
+    of_region = "" if measure.region is None else f" in {measure.region}"
+    return f"{measure.kind} ({measure.said}) of {readers_in_words(readers)}{of_region}"
 
 
 def _compared(analysis: PlannedAnalysis) -> str:
@@ -270,7 +284,9 @@ def _model(analysis: PlannedAnalysis) -> Iterator[str]:
     for measure, readers in analysis.by_measure.items():
         crossed_with = "the reader crossed with " if len(readers) > 1 and measure.name not in shares else ""
         of_measure = f" of {measure.name}" if len(analysis.by_measure) > 1 else ""
-        yield f"model{of_measure}{DEFAULT}: {measure.model}; fixed effects are {crossed_with}{fixed}"
+        held = analysis.covariates if measure.kind in COVARIED else ()
+        also = f", with {listing(held)} held constant (centred)" if held else ""
+        yield f"model{of_measure}{DEFAULT}: {measure.model}; fixed effects are {crossed_with}{fixed}{also}"
     slopes = (
         f"{', '.join(analysis.factors)} and their interaction (where they vary within a unit)"
         if crossed

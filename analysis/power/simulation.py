@@ -26,7 +26,7 @@ from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
 from analysis.multiple_comparisons import adjusted
-from analysis.plan import MEASURES, OF_MODELS, LevelDifference, Plan, PlanFault, read_bound
+from analysis.plan import MEASURES, OF_MODELS, OF_REGIONS, LevelDifference, Plan, PlanFault, read_bound
 from analysis.planned import plans
 from analysis.power.assumptions import Assumptions, sides
 from analysis.processes import run_tasks
@@ -83,7 +83,7 @@ def sizes_of(plan: Plan, kinds: Mapping[str, str], sizes: list[Sizes]) -> list[S
     """
     if any(kinds.get(group) in PARTICIPANT_KINDS for group in plan.groups):
         return sizes
-    if plan.measure.name == "surprisal":
+    if plan.measure.kind in ("surprisal", "entropy"):
         sizes = [replace(size, prompts=1, replicates=1) for size in sizes]
     return sorted({replace(size, participants=0) for size in sizes})
 
@@ -247,7 +247,7 @@ def planned_of(
     for plan in read:
         if only and plan.name not in only and plan.key not in only:
             continue
-        if plan.measure.name not in MEASURES | OF_MODELS:
+        if plan.measure.kind not in {*MEASURES, *OF_MODELS, *OF_REGIONS}:
             remarks.append(
                 f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy, log times and what models have can."
             )
@@ -264,6 +264,12 @@ def planned_of(
             remarks.append(
                 f"{plan.name}: {reason}, so only people are simulated, without {apa.listing(without)}."
             )
+        if plan.covariates:
+            remarks.append(
+                f"{plan.name} is simulated without its covariates ({apa.listing(list(plan.covariates))}), whose variance is in the "
+                "residuals here."
+            )
+            plan = replace(plan, covariates=())
         if plan.formula is not None:
             if plan.measure.family != "binomial":
                 remarks.append(
@@ -291,7 +297,7 @@ def is_joined(plan: Plan, other: Plan) -> bool:
     """Whether two planned analyses are adjusted as one family: by name, or as those of one measure."""
     if plan.family or other.family:
         return plan.family == other.family
-    return plan.measure.name == other.measure.name
+    return plan.measure.kind == other.measure.kind
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from experiment.building.material_context import (
     shown_fields,
 )
 from experiment.building.reading import reading_remarks, with_sentences
+from experiment.building.regions import without_region_marks
 from experiment.building.tables import (
     items_from_corpus,
     items_from_lexical_decision,
@@ -172,6 +173,9 @@ def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place:
                 for row in rows
             ]
             rows = replace(rows, rows=tuple(at_levels))
+        rows = replace(
+            rows, rows=tuple(without_region_marks(study, rows.rows, rows.numbers, file, is_practice=True))
+        )
         conditioned_rows, column = _conditions_told(study, rows)
         made = sentences(
             study, conditioned_rows, design, level_column=column, lines=lines_of(rows, "item")

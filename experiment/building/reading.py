@@ -105,6 +105,14 @@ def _marked(text: str) -> str:
     return str(_TIGHT.sub(_BORDER, f"{_BORDER} ".join(map(str.strip, chunks))))
 
 
+def chunk_spans(text: str) -> list[tuple[int, int]]:
+    """Return where the chunks of a text with marks begin and end."""
+    slash = _ANY_SLASH if written_without_spaces(text) else _SLASH
+    borders = [match.span() for match in slash.finditer(text) if match.group() != "//"]
+    starts, ends = [0, *(end for _, end in borders)], [*(begin for begin, _ in borders), len(text)]
+    return list(zip(starts, ends, strict=True))
+
+
 def with_chunks(items: Sequence[Item], borders: Borders) -> list[Item]:
     """Return items with the chunks of their shown texts."""
     return _with_parts("chunk", [(item, borders.get(item.item_id, {})) for item in items])

@@ -29,6 +29,7 @@ from experiment.building.material_context import (
     targets_of,
 )
 from experiment.building.reading import with_chunks, without_marks
+from experiment.building.regions import regions_in_words, with_regions, without_region_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
 from experiment.procedure import accepted
@@ -431,7 +432,7 @@ def items_from_sentences(study: Study) -> Made:
         for group in groups:
             items += in_design(study, [item for item in made if levels[item.item_id] == group], dict(group))
     items = _with_compared_columns(study, items, {str(row["item"]): row for row in table.rows})
-    return Made(items, [file], [*remarks, *notes], skipped)
+    return Made(items, [file], [*remarks, *notes, *regions_in_words(study, items)], skipped)
 
 
 def _levels_of_filler(study: Study, row: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -482,10 +483,26 @@ def sentence_rows(
             are_starred=study.get("materials", "scramble", "words") == "starred",
         )
         remarks += versions.remarks
+        versions = _versions_without_marks(study, versions, file.name)
         return versions.first, versions
     names = [str(row["item"]) for row in table]
     listed = skipped if study.get("materials", "on_bad") == "skip" else None
-    return _without_twins(table, "item", names, study.get("materials", "sentences"), listed), None
+    single = _without_twins(table, "item", names, study.get("materials", "sentences"), listed)
+    return replace(
+        single, rows=tuple(without_region_marks(study, single.rows, single.numbers, file.name))
+    ), None
+
+
+def _versions_without_marks(study: Study, versions: ItemVersions, file: str) -> ItemVersions:
+    """Return items whose versions have no marks of regions, with the regions of each."""
+    every = [version for of_item in versions.by_item.values() for version in of_item]
+    rows = without_region_marks(
+        study, [version.row for version in every], [version.line for version in every], file
+    )
+    bare = iter(replace(version, row=row) for version, row in zip(every, rows, strict=True))
+    by_item = {item: tuple(next(bare) for _ in of_item) for item, of_item in versions.by_item.items()}
+    first = replace(versions.first, rows=tuple(of_item[0].row for of_item in by_item.values()))
+    return replace(versions, first=first, by_item=by_item)
 
 
 def _sentences(
@@ -656,7 +673,7 @@ def sentences(
     places = {item: f"{design.source}, line {line}" for item, line in lines.items()}
     unmarked, borders = without_marks(study, rows, places)
     made = sentence_items(unmarked, design, columns, lines=lines)
-    items = tuple(with_chunks(made.items, borders))
+    items = with_regions(with_chunks(made.items, borders), rows)
     if answering is not None:
         items = tuple(map(_accepting, items))
         require_readable(study, items)

@@ -40,10 +40,12 @@ Probed = tuple[str, Capabilities]
 INSTEAD = {
     "rt": " (a model's latency_ms is a measure only with `wrods run --timing`)",
     "reading_time": " (a model's surprisal of what is read is in the regions table)",
+    "region_time": " (a model's surprisal of the same words is one: surprisal)",
 }
 """The measure of models that corresponds to a measure of people."""
 NEEDED: dict[str, Need] = {
     "surprisal": "surprisal",
+    "entropy": "surprisal",
     "margin": "label_logprobs",
     "reasoning_tokens": "reasoning",
 }
@@ -442,8 +444,10 @@ def _lack(
     if measure.of == "people":
         return f"{measure.name} is measured for people only{INSTEAD.get(measure.name, '')}"
     need = NEEDED.get(measure.name)
-    if measure.name == "surprisal" and not any(read_step(trial) for trial in trials):
-        return "its trials have no `read` step, and only texts of such steps have a surprisal"
+    if measure.name in ("surprisal", "entropy") and not any(read_step(trial) for trial in trials):
+        return f"its trials have no `read` step, and only texts of such steps have a {measure.name}"
+    if measure.name == "entropy" and settings.kind != "hf":
+        return "only local models report the whole distribution over tokens, from which an entropy follows"
     if measure.name == "margin" and not any(labels_of(trial["steps"][-1]) for trial in trials):
         return "its trials offer no labels to choose among"
     if need is not None and need in giving.lacks:

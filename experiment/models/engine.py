@@ -236,10 +236,14 @@ class RegionScore:
         very first token, which nothing precedes.
     tokens : int
         Number of tokens that begin in the region.
+    entropy : float or None
+        Entropy, in nats, of the distribution over the region's first token given all before it, where a word begins there over
+        the tokens that can begin one; None if the engine does not report whole distributions.
     """
 
     surprisal: float | None
     tokens: int
+    entropy: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

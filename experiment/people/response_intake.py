@@ -36,7 +36,7 @@ from experiment.people.recruitment.codes import DEVICE, Recruitment
 from experiment.people.recruitment.return_links import hold_early_end, hold_if_doubtful
 from experiment.people.service import LiveSession, ScoreTrial, StudyService, is_token, live_session, present
 from experiment.procedure.questions import answer_names, is_eligible, right_answers
-from experiment.procedure.steps import Verdict, intact_parts, parts_of, verdict_of
+from experiment.procedure.steps import Verdict, intact_parts, parts_of, region_names, verdict_of
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, chain, records, session_activity
 from experiment.store.erasure import (
@@ -460,7 +460,10 @@ def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[di
         place = part["region"]
         form = intact[place]
         changed = None if form is None else form != shown[place]
-        rows.append(part | {"shown": shown[place], "intact": form, "is_changed": changed})
+        names = region_names(planned, place)
+        rows.append(
+            part | {"shown": shown[place], "intact": form, "is_changed": changed, "region_names": names}
+        )
     return rows
 
 

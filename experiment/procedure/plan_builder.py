@@ -35,6 +35,7 @@ from experiment.procedure.steps import (
     block_feedback,
     make_step,
     practice_feedback,
+    regions_read,
     scale_of,
     with_options,
 )
@@ -352,15 +353,25 @@ class PlanBuilder:
         order = self._choice_order(item, settings)
         shared = SharedBySteps(self.labels, settings.get("line_length", LINE_LENGTH), self.study.language)
         condition = {**item.condition, **self.between["condition"]}
-        unfolded = [
-            make_step(kind, self.study.step_at(kind, given, condition), item, order, shared)
+        at_levels = [
+            (kind, self.study.step_at(kind, given, condition))
             for step in settings["trial"]
             for kind, given in step.items()
             if self.shown_steps.has(given, item, self.between["condition"])
         ]
+        unfolded = [make_step(kind, given, item, order, shared) for kind, given in at_levels]
         # a text that a condition withholds leaves no screen to read
         steps = [step for step in unfolded if step["step"] not in UNANSWERED or step["text"]]
-        return self._row(item, block, settings, steps, exemplars=self._exemplars(item, settings), order=order)
+        row = self._row(item, block, settings, steps, exemplars=self._exemplars(item, settings), order=order)
+        regions = next(
+            (
+                regions_read(given, step, item)
+                for (kind, given), step in zip(at_levels, unfolded, strict=True)
+                if kind == "read" and step["text"]
+            ),
+            None,
+        )
+        return row | {"regions": regions} if regions else row
 
     def _row(
         self,

@@ -291,6 +291,40 @@ def shown_text(show: str | Sequence[str], item: Item) -> str:
     return "\n\n".join(item.shown[name] for name in names)
 
 
+def regions_read(read: Mapping[str, Any], step: Mapping[str, Any], item: Item) -> dict[str, list[int]]:
+    """Return the named regions of a step that is read, by name: its first part (see :func:`parts_of`), and the one after the last.
+
+    ``read``: the step's settings; ``step``: as planned.
+    """
+    ends = list(accumulate((_letters(part) for part in parts_of(step)), initial=0))
+    regions: dict[str, list[int]] = {}
+    before = 0
+    for field in [read["show"]] if isinstance(read["show"], str) else read["show"]:
+        text = item.shown[field]
+        units = item.key.get(PARTS, {}).get("chunk", {}).get(field) or text.split()
+        starts = list(accumulate((_letters(unit) for unit in units), initial=before))
+        for name, (first, end) in item.key.get("regions", {}).get(field, {}).items() if text else ():
+            inside = [
+                part
+                for part, (begin, stop) in enumerate(pairwise(ends))
+                if begin < starts[end] and stop > starts[first]
+            ]
+            regions[name] = [inside[0], inside[-1] + 1]
+        before = starts[-1]
+    return regions
+
+
+def _letters(text: str) -> int:
+    """Count the characters of a text that are no blanks."""
+    return len("".join(text.split()))
+
+
+def region_names(trial: Mapping[str, Any], part: int) -> str | None:
+    """Return the names of the regions that a part of a planned trial's text is in, separated by commas; None for none."""
+    named = [name for name, (first, end) in trial.get("regions", {}).items() if first <= part < end]
+    return ",".join(named) or None
+
+
 def intact_text(trial: Mapping[str, Any], text: str) -> str:
     """Return a step's text in its intact form."""
     for name, intact in trial["intact"].items():

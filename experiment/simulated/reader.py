@@ -23,7 +23,7 @@ import aiohttp
 from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.questions import is_eligible
-from experiment.procedure.steps import parts_of, region_lines
+from experiment.procedure.steps import parts_of, region_lines, region_names
 from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
 from experiment.store import Store, records
 from experiment.study import Study
@@ -38,12 +38,13 @@ from experiment.trials import (
     labels_of,
     presented_ms,
 )
-from stimuli.errors import UserError
+from stimuli.errors import UserError, unknown_name
 from stimuli.item import ChangeRecord, Item
 from stimuli.seeds import generator
 
 if TYPE_CHECKING:
-    from experiment.simulated.truth import Typing
+    from experiment.procedure.steps import region_names
+from experiment.simulated.truth import Typing
 
 RETRIES = 6
 
@@ -182,6 +183,9 @@ class SimulatedReader:
         self.name = name
         self.study = study
         self.truth = truth
+        for region in truth.regions.effects:
+            if region not in study.regions:
+                raise unknown_name("simulated readers: effects of a region:", region, study.regions)
         self.seed = study.seed
         self.items = {_key(item.set_name, item.item_id, item.condition): item for item in study.items}
         self.clock = 1000.0
@@ -314,7 +318,7 @@ class SimulatedReader:
         return max(spent, float(step.get("minimum_ms") or 0)), []
 
     def _words(self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float) -> list[dict[str, Any]]:
-        """Return the regions of a text read part by part; a changed word slows its part and the next one."""
+        """Return the regions of a text read part by part; a changed word slows its part and the next, a region's effect its parts."""
         given = self.truth.words
         participant_effect = generator(self.seed, "simulated reader", "words", self.name).gauss(
             0, given.participant_sd
@@ -329,12 +333,22 @@ class SimulatedReader:
             words = len(part.split())
             cost = sum(costs.get(word, 0.0) for word in range(number, number + words))
             median = given.word_ms * words + given.letter_ms * len("".join(part.split()))
-            rt = median * math.exp(participant_effect + cost + spilled + draw.gauss(0, given.residual_sd))
+            shift = cost + spilled + self._of_regions(trial, place)
+            rt = median * math.exp(participant_effect + shift + draw.gauss(0, given.residual_sd))
             regions.append({"region": place, "line": lines[place], "onset_ts": onset, "rt": rt})
             onset += rt
             spilled = given.spill_over * cost
             number += words
         return regions
+
+    def _of_regions(self, trial: Mapping[str, Any], word: int) -> float:
+        """Return what a trial's condition adds to the log time of a word by the regions that it is in."""
+        names = (region_names(trial, word) or "").split(",")
+        return sum(
+            levels.get(str(trial["condition"].get(factor)), 0.0)
+            for name in names
+            for factor, levels in self.truth.regions.effects.get(name, {}).items()
+        )
 
     def _costs(self, trial: Mapping[str, Any], text: str) -> dict[int, float]:
         """Return the cost of changed words by their index between spaces."""

@@ -113,6 +113,19 @@ class Words:
 
 
 @dataclass(frozen=True)
+class Regions:
+    """What conditions do to the times on the words of named regions.
+
+    Attributes
+    ----------
+    effects : mapping
+        Region → factor → level → added to the log time of each of its words.
+    """
+
+    effects: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Typing:
     """Typing of an answer, after the time to think of it.
 
@@ -144,6 +157,7 @@ class GroundTruth:
     questions: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Answers to questions from which each reader gives one at random, by the name of a question or of a matrix' row."""
     rating: TrueRating | None = None
+    regions: Regions = Regions()
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings for the analysis export's dictionary."""
@@ -155,16 +169,18 @@ class GroundTruth:
             "typing": asdict(self.typing),
             **({"questions": dict(self.questions)} if self.questions else {}),
             **({} if self.rating is None else {"rating": {"scale": "latent", **asdict(self.rating)}}),
+            **({"regions": {"scale": "log_ms", **asdict(self.regions)}} if self.regions.effects else {}),
         }
 
 
-GROUPS: Mapping[str, type[TrueEffects] | type[Lapses] | type[Words] | type[Typing]] = {
+GROUPS: Mapping[str, type[TrueEffects] | type[Lapses] | type[Words] | type[Typing] | type[Regions]] = {
     "accuracy": TrueEffects,
     "time": TrueEffects,
     "lapses": Lapses,
     "words": Words,
     "typing": Typing,
     "rating": TrueRating,
+    "regions": Regions,
 }
 
 
@@ -173,7 +189,7 @@ DEPTHS = {"effects": 2, "changed": 1}
 
 
 def read_truth(file: Path) -> GroundTruth:
-    """Return the effects of simulated readers in a JSON file with the groups accuracy and time (lapses, words, typing).
+    """Return the effects of simulated readers in a JSON file with the groups accuracy and time (lapses, words, typing, regions).
 
     Raises
     ------
@@ -251,7 +267,9 @@ def _group(file: str, name: str, given: Any) -> Any:
             _require_thresholds(f"{file}: {name}.thresholds", settings["thresholds"])
         else:
             _require_numbers(
-                f"{file}: {name}.{setting.name}", settings[setting.name], DEPTHS.get(setting.name, 0)
+                f"{file}: {name}.{setting.name}",
+                settings[setting.name],
+                DEPTHS.get(setting.name, 0) + (name == "regions"),
             )
     return kind(**settings)
 

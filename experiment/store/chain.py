@@ -319,17 +319,17 @@ def _digest(salt: str, kind: str, row: Mapping[str, Any]) -> str:
 
 
 def _as_stored(table: Table, row: Mapping[str, Any], leave_out: str | None = None) -> dict[str, Any]:
-    """Return a row's values in the form in which the database returns them."""
+    """Return a row's values in the form in which the database returns them; a null in a later column is left out."""
     return {
         name: None if (value := row.get(name)) is None else stored(value)
-        for name, stored in _forms(table)
-        if name != leave_out
+        for name, stored, is_added in _forms(table)
+        if name != leave_out and not (is_added and row.get(name) is None)
     }
 
 
 @cache
-def _forms(table: Table) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    return tuple((column.key, _form(column.type)) for column in table.c)
+def _forms(table: Table) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
+    return tuple((column.key, _form(column.type), bool(column.info.get("added"))) for column in table.c)
 
 
 def _form(kind: TypeEngine[Any]) -> Callable[[Any], Any]:

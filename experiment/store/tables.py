@@ -34,7 +34,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from experiment.store.database import UnreadableJson
 
-LATEST_REVISION = "0004"
+LATEST_REVISION = "0005"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -248,6 +248,9 @@ trials = Table(
     PrimaryKeyConstraint(*TRIAL_KEY),
 )
 
+ADDED = {"added": True}
+"""Marks a column of a chained table that earlier versions did not have: a null in it is in no digest."""
+
 regions = Table(
     "regions",
     metadata,
@@ -258,6 +261,8 @@ regions = Table(
     Column("line", Integer),
     *_columns(Float, "onset_ts", "rt", "surprisal"),
     Column("tokens", Integer),
+    Column("entropy", Float, info=ADDED),
+    Column("region_names", Text, info=ADDED),
     PrimaryKeyConstraint(*TRIAL_KEY, "region"),
     ForeignKeyConstraint(TRIAL_KEY, [f"trials.{name}" for name in TRIAL_KEY]),
 )

@@ -15,7 +15,7 @@ from experiment.study.screens import check_procedure, has_rate
 from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
 from experiment.study.texts import read_text
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings, read_yaml
-from stimuli.errors import UserError
+from stimuli.errors import UserError, unknown_name
 from stimuli.papers import material_keywords
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def check_meaning(study: Study, faults: Faults) -> None:
             reads=[*factor_settings(), ("published",)],
         )
     check_procedure(study, faults)
+    faults.check(_check_regions, study, faults, reads=[("materials",), ("procedure",), *factor_settings()])
     faults.check(_check_files, study, faults, reads=[("design", "between")])
     faults.check(_check_rating, study, reads=[("rating",)])
     faults.check(_check_bounds, study, faults, reads=[("analysis", "exclude")])
@@ -213,6 +214,62 @@ def _check_bounds(study: Study, faults: Faults) -> None:
     faults.add(
         study.place, path, faults_of_exclusions(study.get(*path, default={}), allows_assistive_input(study))
     )
+
+
+def _check_regions(study: Study, faults: Faults) -> None:
+    """Check that named regions have a text that is read, a place in it, and scrambles that leave words where they are."""
+    given = study.get("materials", "regions", default={})
+    for name in given:
+        faults.check(_check_region, study, str(name))
+    if not given:
+        return
+    place = study.place("materials", "regions")
+    if "sentences" not in study.get("materials"):
+        raise UserError(
+            f"{place}: only sentences have named regions", mend="Take regions out of the materials."
+        )
+    steps = [
+        step for screen in study.get("procedure") if "block" in screen for step in screen["block"]["trial"]
+    ]
+    if not any("read" in step for step in steps):
+        raise UserError(
+            f"{place}: no trial shows a text for reading, so that no region is read",
+            mend="Let a block's trial begin with `- read: {show: sentence, as: moving_window}`.",
+        )
+    for level, operation in study.crossing.levels.items():
+        faults.check(_check_words_stay, study, operation, level)
+
+
+def _check_region(study: Study, name: str) -> None:
+    if name in study.regions:
+        return
+    given, place = study.get("materials", "regions"), study.place("materials", "regions", name)
+    other = str(given[name]).split()[-1]
+    if other not in given:
+        fault = unknown_name(f"{place}: region", other, given)
+        raise fault
+    raise UserError(
+        f"{place} is {given[name]!r}, and {other} is counted from it in turn",
+        mend="Count one of them from a region that is marked.",
+    )
+
+
+def _check_words_stay(study: Study, operation: Any, level: str) -> None:
+    """Raise an error for a scramble that moves words, whose regions would have other words in each form."""
+    from stimuli.scramble.types import parse_operation
+
+    if operation == "withhold" or _is_by_hand(operation):
+        return
+    try:
+        unit = parse_operation(operation).type.unit
+    except UserError:
+        return  # reported where the factor is checked
+    if unit != "letter":
+        raise UserError(
+            f"{study.place('materials', 'regions')}: level {level!r} moves {unit}s, so that a region would have other words in "
+            "each condition",
+            mend="Scramble letters within words, or take regions out.",
+        )
 
 
 def _check_levels(study: Study, kind: str, faults: Faults) -> None:

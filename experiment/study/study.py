@@ -9,11 +9,12 @@ import hashlib
 import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from analysis.plan import (
     KEYLESS,
@@ -140,6 +141,17 @@ def _use_of(study: Trains, name: str, base: str) -> str:
     if base.startswith("openai:"):
         return f"openai:{trained_name(study.folder, name) or f'{KIND}:{name}'}"
     return f"hf:{FOLDER}/{name}/model"
+
+
+_COUNTED = re.compile(r"([0-9]+) (after|before) (\w+)")
+
+
+class CountedRegion(NamedTuple):
+    """A region of so many words after or before another one."""
+
+    words: int
+    side: str
+    other: str
 
 
 @dataclass(frozen=True)
@@ -320,6 +332,20 @@ class Study:
         return result
 
     @cached_property
+    def regions(self) -> dict[str, CountedRegion | None]:
+        """The named regions of the texts, None for those that the texts mark; each follows the one it is counted from."""
+        given = self.get("materials", "regions", default=None) or {}
+        counted = {str(name): _COUNTED.fullmatch(str(place)) for name, place in given.items()}
+        regions: dict[str, CountedRegion | None] = {
+            name: None for name, match in counted.items() if match is None
+        }
+        for _ in counted:
+            for name, match in counted.items():
+                if match is not None and match[3] in regions:
+                    regions.setdefault(name, CountedRegion(int(match[1]), match[2], match[3]))
+        return regions
+
+    @cached_property
     def controls(self) -> tuple[str, dict[str, str]] | None:
         """The factor added to items with their own factor, and its levels' operations; None without one."""
         given = self.get("design", "factors", default=None)
@@ -488,10 +514,29 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         else None
     )
     people_only = frozenset() if factors is None else study.people_only
+    regions = study.regions if faults.is_sound(("materials", "regions")) else None
     design = PlanContext(
-        factors, models, steps, _compares_items(study), allows_assistive_input(study), people_only
+        factors,
+        models,
+        steps,
+        _compares_items(study),
+        allows_assistive_input(study),
+        people_only,
+        regions,
+        steps is None or factors is None or _times_words(study),
     )
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
+
+
+def _times_words(study: Study) -> bool:
+    """Return whether some text is read word by word, so that each word has its own time."""
+    return any(
+        read.get("as", "whole") not in ("whole", "rsvp")
+        for screen in study.get("procedure")
+        for step in screen.get("block", {}).get("trial", ())
+        if "read" in step
+        for read in study.steps_at_all_levels("read", step["read"])
+    )
 
 
 def _check_families(study: Study, faults: Faults) -> None:

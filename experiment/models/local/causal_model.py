@@ -357,6 +357,10 @@ class RowSpan(NamedTuple):
     line: int = 0
 
 
+_AT_ONCE = 64
+"""Distributions whose entropies are computed together."""
+
+
 class OutputSelection:
     """The outputs requested of one batch; sums over tokens are identified by line and last token."""
 
@@ -367,6 +371,7 @@ class OutputSelection:
         self._after: set[int] = set()
         self._targets: dict[tuple[int, int, int], Wanting] = {}
         self._borders: dict[tuple[int, int], Wanting] = {}
+        self._entropies: dict[tuple[int, int], Wanting] = {}
 
     def add(
         self,
@@ -390,6 +395,11 @@ class OutputSelection:
                 at = int(index[position - 1 - start])
                 self._after.add(at)
                 self._borders.setdefault((line, at), []).append((place, position))
+        for position in row.entropies:
+            if start < position <= end:
+                at = int(index[position - 1 - start])
+                self._after.add(at)
+                self._entropies.setdefault((line, at), []).append((place, position))
         for position in row.states:
             if start <= position < end:
                 self.states.setdefault((line, int(index[position - start])), []).append((place, position))
@@ -441,6 +451,17 @@ class OutputSelection:
             for wanting, value in zip(self._borders.values(), values, strict=True):
                 for place, position in wanting:
                     outcomes[place].borders[position] = value
+        for is_border in (True, False):
+            asked = [key for key in self._entropies if (key in self._borders) == is_border]
+            for first in range(0, len(asked), _AT_ONCE):
+                some = asked[first : first + _AT_ONCE]
+                lines, places = zip(*((line, column[at]) for line, at in some), strict=True)
+                logs = logits[list(lines), list(places)].float()
+                logs = (logs[:, model.word_beginnings()] if is_border else logs).log_softmax(dim=-1)
+                values = torch.special.entr(logs.exp()).sum(dim=-1).tolist()
+                for key, value in zip(some, values, strict=True):
+                    for place, position in self._entropies[key]:
+                        outcomes[place].entropies[position] = value
         for number, wanting in enumerate(self.states.values()):
             stack = model.in_16_bits(hidden.of_place(number))
             for place, position in wanting:

@@ -239,6 +239,7 @@ def _sample(model: CausalModel, rows: Sequence[Row]) -> list[Row]:
         replace(
             row,
             borders=(),
+            entropies=(),
             states=(len(row.ids) - 1,) if states else (),
             mean=mean,
             decoding=row.decoding and _SHORT,

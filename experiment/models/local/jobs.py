@@ -66,8 +66,9 @@ def job_of(request: Request, tokens: Tokens, wording: Wording) -> Job:
         )
         decoding = _decoding(request, request.max_tokens, stops)
     prompt = Row(
-        _ids(tokens.ids), tuple(targets), tuple(borders), tuple(_state_positions(request, tokens).values()), decoding,
-        None if tokens.source is None else _ids(tokens.source), mean=_wants_mean(request, tokens),
+        _ids(tokens.ids), tuple(targets), tuple(borders), states=tuple(_state_positions(request, tokens).values()), decoding=decoding,
+        source=None if tokens.source is None else _ids(tokens.source), mean=_wants_mean(request, tokens),
+        entropies=tuple(sorted({region.first for region in tokens.regions if region.is_scored})),
     )  # fmt: skip
     if thought_only:
         return Job(request, tokens, [prompt], thought_only=True)
@@ -221,6 +222,7 @@ def reply_of(job: Job, wording: Wording, path: str) -> Reply:
             first.tokens.ids,
             prompt.logprobs,
             prompt.borders,
+            prompt.entropies,
             marks_beginnings=wording.marks_beginnings,
         )
         reply = replace(reply, regions=scores)
@@ -327,6 +329,7 @@ def merged(jobs: Sequence[Job], *, apart: bool = False) -> list[Work]:
                     work.row,
                     targets=tuple(dict.fromkeys([*work.row.targets, *row.targets])),
                     borders=tuple(sorted({*work.row.borders, *row.borders})),
+                    entropies=tuple(sorted({*work.row.entropies, *row.entropies})),
                     states=tuple(sorted({*work.row.states, *row.states})),
                     mean=work.row.mean or row.mean,
                 )

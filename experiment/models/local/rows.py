@@ -45,6 +45,8 @@ class Row:
     targets: tuple[tuple[int, int], ...] = ()
     # Positions at which the log-probability that a new word begins is requested, 1 ≤ position ≤ length
     borders: tuple[int, ...] = ()
+    # Positions at which the entropy of the next token is requested: at borders over tokens that begin a word, 1 ≤ position ≤ length
+    entropies: tuple[int, ...] = ()
     states: tuple[int, ...] = ()  # positions whose hidden states are stored, 0 ≤ position < length
     decoding: Decoding | None = None  # how the row is to be continued
     # Input of the encoder, if the model has one; ``ids`` is then the beginning of its decoder's text
@@ -55,7 +57,7 @@ class Row:
     def asked_at(self) -> set[int]:
         """Return the positions of tokens after which the next token's distribution is needed."""
         positions = {position - 1 for position, _ in self.targets} | {
-            position - 1 for position in self.borders
+            position - 1 for position in (*self.borders, *self.entropies)
         }
         if self.decoding is not None:
             positions.add(len(self.ids) - 1)
@@ -84,6 +86,8 @@ class RowOutcome:
     logprobs: dict[tuple[int, int], float] = field(default_factory=dict)
     # Natural log-probability at each requested position that the next token begins a word
     borders: dict[int, float] = field(default_factory=dict)
+    # Entropy at each requested position, in nats
+    entropies: dict[int, float] = field(default_factory=dict)
     # Position to an array, shape (layers + 1, width), float16
     states: dict[int, NDArray[np.float16]] = field(default_factory=dict)
     # Mean of the hidden states over all tokens of the row, shape (layers + 1, width)

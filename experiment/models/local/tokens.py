@@ -97,10 +97,11 @@ def score_regions(
     ids: Sequence[int],
     logprobs: Mapping[tuple[int, int], float],
     borders: Mapping[int, float],
+    entropies: Mapping[int, float],
     *,
     marks_beginnings: bool,
 ) -> tuple[RegionScore, ...]:
-    """Return the surprisal of each region in nats; uncorrected without ``marks_beginnings`` (blanks that mark words)."""
+    """Return surprisal and entropy of each region in nats; uncorrected without ``marks_beginnings`` (blanks that mark words)."""
     scores = []
     for region in regions:
         count = region.last - region.first
@@ -113,7 +114,7 @@ def score_regions(
         if marks_beginnings:
             total += borders[region.last] if region.ends_word else 0.0
             total -= borders[region.first] if region.begins_word else 0.0
-        scores.append(RegionScore(-total, count))
+        scores.append(RegionScore(-total, count, entropies.get(region.first)))
     return tuple(scores)
 
 

@@ -22,6 +22,7 @@ from experiment.procedure.steps import (
     parts_of,
     points_of_slider,
     region_lines,
+    region_names,
     verdict_of,
 )
 from experiment.scoring.published import in_its_form
@@ -433,6 +434,7 @@ def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
             "intact": intact,
             "is_changed": None if intact is None else intact != shown,
             "line": line,
+            "region_names": region_names(trial, place),
         }
         for place, (shown, intact, line) in enumerate(regions)
     ]
@@ -444,7 +446,12 @@ def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list
     if len(scores) != len(words):
         return []
     return [
-        word | {"surprisal": _bits(score.surprisal), "tokens": score.tokens}
+        word
+        | {
+            "surprisal": _bits(score.surprisal),
+            "entropy": _bits(score.entropy),
+            "tokens": score.tokens,
+        }
         for word, score in zip(words, scores, strict=True)
     ]
 

@@ -134,6 +134,13 @@ class Judge:
             sum(self.logprobs[at - 1, n].exp().item() for n, one in enumerate(self.begins) if one)
         )
 
+    def entropy(self, at: int) -> float:
+        """Entropy over the tokens that can begin a word."""
+        logprobs = [
+            self.logprobs[at - 1, n].item() - self.mass(at) for n, one in enumerate(self.begins) if one
+        ]
+        return -sum(math.exp(value) * value for value in logprobs)
+
     def words(self) -> list[tuple[int, int]]:
         """First and last token of each stretch that begins with a token that can begin a word."""
         starts = [at for at in range(1, len(self.ids)) if self.begins[self.ids[at]]]
@@ -156,6 +163,7 @@ def test_words_cost_what_the_definition_says(opened, kind):
     for (first, last), region in zip(words, reply.regions, strict=True):
         assert region.surprisal == pytest.approx(judge.surprisal(first, last), abs=1e-4)
         assert region.tokens == last - first
+        assert region.entropy == pytest.approx(judge.entropy(first), abs=1e-4)
     assert reply.surprisal == pytest.approx(sum(region.surprisal for region in reply.regions))
 
 

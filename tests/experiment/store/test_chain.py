@@ -119,6 +119,14 @@ def test_a_row_changed_behind_the_stores_back_is_named(store, filled, what):
         assert filled in chain.chained_sessions(connection, "positions"), "and no session escapes the check"
 
 
+def test_columns_that_earlier_versions_lacked_change_a_digest_only_where_they_hold_something() -> None:
+    earlier = chain._digest("salt", chain.TRIAL, {"regions": [REGION]})
+    assert chain._digest("salt", chain.TRIAL, {"regions": [REGION | {"entropy": None}]}) == earlier
+    assert chain._digest("salt", chain.TRIAL, {"regions": [REGION | {"entropy": 1.5}]}) != earlier
+    assert chain._digest("salt", chain.TRIAL, {"regions": [REGION | {"region_names": "critical"}]}) != earlier
+    assert not {"entropy", "region_names"} & set(chain._as_stored(regions, REGION))
+
+
 def test_a_session_deleted_without_a_withdrawal_is_broken(store, filled):
     for table in (regions, scores, events, flags, trials, sessions):
         change(store, delete(table))

@@ -1,0 +1,266 @@
+"""Named regions: marked in the text or counted from a mark, through versions and scrambles, into the tables and the analysis."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.plan_runner import carry_out_all
+from analysis.planned import plans
+from analysis.tables import load
+from experiment.building import build_study, make_items
+from experiment.checking import load_study
+from experiment.demo.tour import LocalServer, fill
+from experiment.exporting.export import hand_over
+from experiment.models.engine import RegionScore
+from experiment.models.planning.session import region_rows
+from experiment.procedure import participant_view, plan_session, trials_of
+from experiment.store import open_store
+from experiment.study import Study
+from stimuli.errors import UserError
+
+REGIONS = "{critical: marked, spill: 2 after critical, pre: 1 before critical}"
+TABLE = """\
+item,sentence,question,answer
+1,"While Anna *dressed*{|,} the [critical: *little* baby spat up] on the bed.",Baby?,Yes
+2,"As Bill *counted*{|,} [critical: {the money|the coins}] fell to the floor [[sic]].",Bill?,No
+"""
+FILLER = "9,They read the whole letter.,Letter?,Yes,filler\n"
+COMMA = "comma: [absent, present]"
+SPELLING = "spelling: {intact: none, inner: {transpose: internal}}"
+TRUTH = {
+    "accuracy": {"intercept": 3.0, "effects": {}, "participant_sd": 0.0, "item_sd": 0.0},
+    "time": {"intercept": 6.0, "effects": {}, "participant_sd": 0.0, "item_sd": 0.0, "residual_sd": 0.1},
+    "words": {"residual_sd": 0.1, "participant_sd": 0.1},
+    "regions": {"effects": {"critical": {"comma": {"present": -0.4}}, "spill": {"comma": {"present": -0.1}}}},
+}
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Callable[..., Study]:
+    def study(
+        table: str = TABLE,
+        *,
+        regions: str = REGIONS,
+        factors: str = f"{COMMA}, {SPELLING}",
+        planned: str = "",
+        words: str = "starred",
+        read: str = "as: moving_window",
+    ) -> Study:
+        (tmp_path / "sentences.csv").write_text(table, "utf-8")
+        (tmp_path / "study.yaml").write_text(
+            "wrods: 1\nstudy: regions\ntitle: Regions\nseed: 5\n"
+            f"materials:\n  sentences: sentences.csv\n  scramble: {{words: {words}, min_letters: 5}}\n"
+            + (f"  regions: {regions}\n" if regions else "")
+            + f"design:\n  factors: {{{factors}}}\n"
+            f"procedure:\n  - block:\n      trial:\n        - read: {{show: sentence, {read}}}\n"
+            '        - choose: {show: question, keys: {"Yes": j, "No": f}}\n'
+            + (f"analysis:\n  planned:\n    cost: {planned}\n" if planned else ""),
+            "utf-8",
+        )
+        return load_study(tmp_path)
+
+    return study
+
+
+def words_of(item: Any) -> dict[str, list[str]]:
+    words = item.shown["sentence"].split()
+    return {name: words[first:end] for name, (first, end) in item.key["regions"]["sentence"].items()}
+
+
+def test_marks_name_the_same_words_in_every_version_and_form_and_are_in_no_text(make):
+    made = make_items(make())
+    by_condition = {(item.item_id, *item.condition.values()): item for item in made.items}
+    intact = by_condition["1", "present", "intact"]
+    assert intact.shown["sentence"] == "While Anna dressed, the little baby spat up on the bed."
+    assert words_of(intact) == {
+        "critical": ["little", "baby", "spat", "up"],
+        "spill": ["on", "the"],
+        "pre": ["the"],
+    }
+    scrambled = by_condition["1", "absent", "inner"]
+    assert scrambled.shown["sentence"] != scrambled.intact["sentence"]
+    assert words_of(scrambled)["critical"][1:] == ["baby", "spat", "up"]
+    assert words_of(by_condition["2", "absent", "intact"])["critical"] == ["the", "money"]
+    assert words_of(by_condition["2", "present", "intact"])["critical"] == ["the", "coins"]
+    assert by_condition["2", "absent", "intact"].shown["sentence"].endswith("[sic].")
+    bare = TABLE.replace("[critical: ", "").replace("] on", " on").replace("}] fell", "} fell")
+    unmarked = make_items(make(bare.replace("[[sic]]", "[sic]"), regions=""))
+    for item, other in zip(made.items, unmarked.items, strict=True):
+        assert (item.shown, item.covariates, item.changes) == (other.shown, other.covariates, other.changes)
+
+
+def test_marks_are_text_unless_regions_are_named(make):
+    (item, *_) = make_items(make(regions="")).items
+    assert "[critical: little" in item.shown["sentence"]
+    assert "regions" not in item.key
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("[critical: *", "[critcal: *", "critical"),
+        ("spat up] on", "spat up on", "critical"),
+        ("on the bed", "on [critical: the] bed", "critical"),
+        ("on the bed", "on [spill: the] bed", "spill"),
+        ("[critical: *little* baby spat up]", "[critical: ]*little* baby", "critical"),
+        ("[critical: {the money|the coins}]", "{[critical: the money]|the coins}", "critical"),
+    ],
+)
+def test_a_mark_that_cannot_be_meant_is_reported_with_its_line_and_every_other(make, old, new, named):
+    with pytest.raises(UserError) as caught:
+        make_items(make(TABLE.replace(old, new).replace("fell to", "fell [crit: to]")))
+    assert "line 3" in str(caught.value)
+    assert ("line 2" in str(caught.value)) == (old not in "[critical: {the money|the coins}]")
+    assert named in str(caught.value)
+
+
+def test_fillers_need_no_mark_and_a_region_beyond_the_text_is_reported(make):
+    table = TABLE.replace("item,sentence,question,answer", "item,sentence,question,answer,role")
+    table = table.replace(",Yes\n", ",Yes,\n").replace(",No\n", ",No,\n") + FILLER
+    made = make_items(make(table, regions="{critical: marked, far: 4 after critical}", factors=COMMA))
+    filler = next(item for item in made.items if item.role == "filler")
+    assert "regions" not in filler.key
+    (told,) = [remark for remark in made.remarks if "regions:" in remark]
+    assert "critical 2 of 2 items" in told
+    assert "far 1 of 2 items" in told
+    assert any("far" in remark and remark.endswith(": 1") for remark in made.remarks)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"regions": "{critical: marked, spill: 2 after critcal}"}, "critical"),
+        ({"regions": "{critical: marked, one: 1 after two, two: 1 after one}"}, "counted from it"),
+        ({"factors": "order: {intact: none, moved: {words: shuffle}}"}, "moves words"),
+        (
+            {
+                "read": "as: whole",
+                "planned": "{measure: region_time, region: critical, compare: comma, between: [human]}",
+            },
+            "word by word",
+        ),
+        ({"planned": "{measure: region_time, compare: comma, between: [human]}"}, "critical, spill"),
+        (
+            {"planned": "{measure: reading_time, region: critical, compare: comma, between: [human]}"},
+            "region_time",
+        ),
+        (
+            {"planned": "{measure: region_time, region: [critical, spil], compare: comma, between: [human]}"},
+            "spill",
+        ),
+        (
+            {
+                "planned": "{measure: rt, covariates: [previous_zipf, leters], compare: comma, between: [human]}"
+            },
+            "letters",
+        ),
+        (
+            {"planned": "{measure: correct, covariates: [letters], compare: comma, between: [human]}"},
+            "region_time",
+        ),
+    ],
+)
+def test_what_regions_cannot_mean_is_refused(make, settings, named):
+    with pytest.raises(UserError) as caught:
+        make(**settings)
+    assert named in str(caught.value)
+
+
+def test_pages_get_no_region_and_rows_of_people_and_models_have_their_names(make):
+    study = make()
+    build_study(study)
+    study = load_study(study.folder)
+    plan = plan_session(study, study.items, list_id=1, session_key="s")
+    assert "critical" not in json.dumps(participant_view(plan))
+    (trial,) = [trial for trial in trials_of(plan) if trial["item_id"] == "2"]
+    n_words = len(trial["shown"]["sentence"].split())
+    rows = region_rows(trial, [RegionScore(1.0, 1, 2.0)] * n_words)
+    names = [row["region_names"] for row in rows]
+    assert names[:7] == [None, None, "pre", "critical", "critical", "spill", "spill"]
+    assert rows[3]["entropy"] == pytest.approx(2.0 / math.log(2))
+
+
+def test_effects_on_regions_are_found_by_the_plan_with_its_covariates(make):
+    subjects = ["Anna dressed", "the man hunted", "Bill ate", "Susan bathed", "Tom washed", "Mary sewed"]
+    rows = [
+        f'{n},"While {subject}{{|,}} the {noun} [critical: {verb} slowly] over the old garden wall.",So?,Yes'
+        for n, (subject, noun, verb) in enumerate(
+            zip(
+                subjects * 2,
+                ["baby", "deer", "cake", "puppy"] * 3,
+                ["cried", "wandered", "fell"] * 4,
+                strict=True,
+            )
+        )
+    ]
+    table = "item,sentence,question,answer\n" + "\n".join(rows)
+    planned = (
+        "{measure: region_time, region: [critical, spill], compare: comma, between: [human], "
+        "contrasts: [absent - present], covariates: [trial_index, letters, zipf, previous_zipf]}"
+    )
+    study = make(table, factors=COMMA, planned=planned)
+    build_study(study)
+    study = load_study(study.folder)
+    (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+    store = open_store(study.folder)
+    with LocalServer(study, store) as server:
+        fill(study, server.links, readers=10, pause=0, told=lambda _: None)
+    folder = hand_over(study, store, study.folder / "handover")
+    store.close()
+    tables = load(folder)
+    analyses = carry_out_all(plans(tables), tables)
+    assert [analysis.plan.measure.name for analysis in analyses] == [
+        "region_time_critical",
+        "region_time_spill",
+    ]
+    for analysis, effect in zip(analyses, (0.4, 0.1), strict=True):
+        (contrast,) = analysis.contrasts
+        assert contrast.low < effect < contrast.high
+        assert contrast.family == 2
+        assert "letters_centred + zipf_centred + previous_zipf_centred" in analysis.model.formula
+    regions = tables.regions
+    in_critical = regions[
+        regions["region_names"].fillna("").str.split(",").map(lambda names: "critical" in names)
+    ]
+    sums = in_critical.groupby(["session_id", "trial_index"])["rt"].sum()
+    at = tables.trials.set_index(["session_id", "trial_index"])["region_time_critical"]
+    assert at.loc[sums.index].to_numpy() == pytest.approx(sums.to_numpy())
+
+
+def test_one_excluded_word_excludes_its_region(make, tmp_path):
+    tables_of = {}
+    for bounds in ("outside 1 ms to 60 s", "outside 330 ms to 60 s"):
+        folder = tmp_path / bounds[8:11].strip()
+        folder.mkdir()
+        study = make(
+            factors=COMMA,
+            planned="{measure: region_time, region: critical, compare: comma, between: [human]}",
+        )
+        yaml = (study.folder / "study.yaml").read_text("utf-8")
+        yaml = yaml.replace("analysis:\n", f"analysis:\n  exclude: {{regions: {{rt: {bounds}}}}}\n")
+        (folder / "study.yaml").write_text(yaml, "utf-8")
+        (folder / "sentences.csv").write_text(TABLE, "utf-8")
+        build_study(load_study(folder))
+        study = load_study(folder)
+        (folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+        store = open_store(folder)
+        with LocalServer(study, store) as server:
+            fill(study, server.links, readers=6, pause=0, told=lambda _: None)
+        tables_of[bounds] = load(hand_over(study, store, folder / "handover"))
+        store.close()
+    every, some = tables_of.values()
+    assert every.trials["region_time_critical"].notna().all()
+    regions = some.regions
+    critical = regions[regions["region_names"].fillna("").str.contains("critical")]
+    is_out = critical.groupby(["session_id", "trial_index"])["excluded_reason"].apply(
+        lambda r: r.notna().any()
+    )
+    at = some.trials.set_index(["session_id", "trial_index"])["region_time_critical"]
+    assert is_out.any()
+    assert at.loc[is_out.index].isna().to_numpy().tolist() == is_out.tolist()
