@@ -264,3 +264,41 @@ def test_one_excluded_word_excludes_its_region(make, tmp_path):
     at = some.trials.set_index(["session_id", "trial_index"])["region_time_critical"]
     assert is_out.any()
     assert at.loc[is_out.index].isna().to_numpy().tolist() == is_out.tolist()
+
+
+@pytest.mark.parametrize("by", ["word", "chunk", "sentence"])
+def test_regions_are_counted_in_chunks_and_found_in_every_part_that_is_read(make, by):
+    table = (
+        "item,sentence,question,answer\n"
+        "1,The old man / [critical: counted / the coins] / on the table. / He smiled.,Coins?,Yes\n"
+        "2,那个老人/[critical: 数了]/硬币/然后笑了。,硬币?,Yes\n"
+    )
+    study = make(
+        table,
+        factors="spelling: {intact: none, same: none}",
+        words="all",
+        read=f"as: moving_window, by: {by}",
+    )
+    made = make_items(study)
+    plan = plan_session(study, made.items, list_id=1, session_key="s")
+    first, second = sorted(trials_of(plan), key=lambda trial: trial["item_id"])
+
+    def named(trial: dict[str, Any], name: str) -> str:
+        parts = trial["steps"][0]["parts"] or trial["steps"][0]["text"].split()
+        begin, end = trial["regions"][name]
+        return " ".join(parts[begin:end])
+
+    assert "regions" in first
+    if by == "chunk":
+        assert named(first, "critical") == "counted the coins"
+        assert named(first, "spill") == "on the table. He smiled."
+        assert named(first, "pre") == "The old man"
+        assert [named(second, name) for name in ("critical", "spill", "pre")] == [
+            "数了",
+            "硬币 然后笑了。",
+            "那个老人",
+        ]
+    elif by == "word":
+        assert named(first, "critical").startswith("counted")
+    else:
+        assert named(first, "critical") == "The old man / counted / the coins / on the table."
