@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.trials import presented_ms, trial_type
+from experiment.trials import FRAME_MS, presented_ms, trial_type
 
 WORDS_PER_MINUTE = 240
 SECONDS_OF_QUESTION = {"text": 15.0, "several": 10.0}
@@ -79,7 +79,11 @@ def shortest_seconds(plan: Mapping[str, Any], answered: Collection[int]) -> floa
 def _shortest_step(step: Mapping[str, Any]) -> float:
     declared = trial_type(step["step"])
     entries = [name for name in declared.lasts if not step.get(declared.plan[name].frames or "")]
-    minimum: float = (sum(step[name] for name in entries) + (step.get("minimum_ms") or 0)) / 1000
+    times = step.get("part_ms") or []
+    presented = sum(times) + max(len(times) - 1, 0) * (step.get("blank_ms") or 0) - len(times) * FRAME_MS
+    minimum: float = (
+        sum(step[name] for name in entries) + (step.get("minimum_ms") or 0) + max(presented, 0)
+    ) / 1000
     return max(minimum, FASTEST_ANSWER_S) if declared.response is not None else minimum
 
 
@@ -122,7 +126,7 @@ def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
     for step in trial["steps"]:
         words = len((step["text"] or "").split())
         least = ((step.get("minimum_ms") or 0) + presented_ms(step)) / 1000
-        seconds += max(words * 60 / WORDS_PER_MINUTE, least)
+        seconds += least if step.get("part_ms") else max(words * 60 / WORDS_PER_MINUTE, least)
         takes = trial_type(step["step"]).seconds
         answering = takes.get("answer", 0.0) + words * takes.get("word", 0.0)
         if "lines" in takes:

@@ -49,6 +49,7 @@ class PlanContext:
     people_only: Collection[str] = ()  # factors between whose levels models read the same
     regions: Collection[str] | None = None  # named regions of the texts
     times_words: bool = True  # whether people's times on single words are measured
+    reads_for_set_times: bool = False  # whether every text that is read ends by itself
 
 
 def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -214,6 +215,12 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
         yield PlanFault(
             f": no text is restored in this study, and {end}",
             "Measure correct, or let a block end with `recover`.",
+            ("measure",),
+        )
+    if design.reads_for_set_times and "reading_time" in measured:
+        yield PlanFault(
+            " is 'reading_time', and every text of this study ends by itself (read: for)",
+            "Measure how questions are answered, or let readers end the text: take `for` out.",
             ("measure",),
         )
     if len(steps) > 1 and "trials" not in spec and not measured <= OF_READING | OF_WORDS:

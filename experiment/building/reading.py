@@ -21,11 +21,14 @@ from experiment.procedure.steps import (
     PARTS,
     Screens,
     cells,
+    part_times,
     reading_screens,
     shown_text,
     text_parts,
 )
 from experiment.study import Study
+from experiment.trials import FRAME_MS, frames_for
+from stimuli.durations import milliseconds
 from stimuli.errors import UserError, together
 from stimuli.item import ChangeRecord, Item
 from stimuli.scramble.sentences import find_sentences
@@ -207,6 +210,8 @@ def reading_remarks(study: Study, items: Sequence[Item]) -> list[str]:
         _require_room(study, where, screens)
         if read.get("as", "whole") != "whole":
             remarks += _breaks(where, read, screens, length)
+        if "for" in read:
+            remarks.append(_frames(where, read, screens))
     return remarks
 
 
@@ -258,6 +263,19 @@ def _breaks(
         f"broken after the same words for everyone (lines have {length} characters at most; first: {first}, after "
         f"{lines[0].split()[-1]!r}); {mend}"
     )
+
+
+def _frames(where: str, read: Mapping[str, Any], screens: Mapping[str, Screens]) -> str:
+    """Report the frames of a 60 Hz screen for which texts or their parts are shown."""
+    times = [
+        ms for of_text in screens.values() for ms in part_times(read, [text for text, _ in of_text]) or ()
+    ]
+    frames = sorted({frames_for(ms) for ms in times})
+    number = f"{frames[0]}" if len(frames) == 1 else f"{frames[0]} to {frames[-1]}"
+    times_shown = " to ".join(f"{frame * FRAME_MS:.0f}" for frame in dict.fromkeys([frames[0], frames[-1]]))
+    blank = f", {frames_for(milliseconds(read['blank']))} between two" if "blank" in read else ""
+    what = "text" if read.get("as", "whole") == "whole" else str(read.get("by", "word"))
+    return f"note: {where}: a {what} stands for {number} frames of a 60 Hz screen ({times_shown} ms){blank}"
 
 
 def _require_room(study: Study, where: str, screens: Mapping[str, Screens]) -> None:

@@ -22,6 +22,7 @@ from experiment.trials import CHOSEN, RATED, trial_type
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.item import Item
+from stimuli.words import clusters_of
 
 Feedback = dict[str, Any]
 Verdict = Literal["correct", "incorrect", "late"]
@@ -167,7 +168,7 @@ class SharedBySteps:
 
 PARTS = "parts"
 """Entry of an item's key: by unit (chunk, sentence) and field, the parts of its shown text."""
-ALONE = frozenset({"centred"})
+ALONE = frozenset({"centred", "rsvp"})
 """Ways to read in which each part is alone on the screen."""
 Screens = list[tuple[str, list[str]]]
 """The texts that stand on the screen together, each with its lines."""
@@ -194,6 +195,14 @@ def reading_screens(settings: Mapping[str, Any], item: Item, length: int) -> Scr
             return [(text, _lines_of_chunks(text, parts, length))]
         return [(text, break_lines(text, length, keeps_words=keeps_words))]
     return [(part, break_lines(part, length, keeps_words=keeps_words)) for part in parts]
+
+
+def part_times(settings: Mapping[str, Any], parts: Sequence[str]) -> list[float] | None:
+    """Return how long each part is shown, in ms; None if the reader ends it."""
+    if "for" not in settings:
+        return None
+    least, per_letter = milliseconds(settings["for"]), milliseconds(settings.get("per_letter", "0 ms"))
+    return [least + per_letter * sum(sign.isalnum() for sign in clusters_of(part)) for part in parts]
 
 
 def _lines_of_chunks(text: str, chunks: Sequence[str], length: int) -> list[str]:
@@ -239,7 +248,8 @@ def make_step(
         made = {name: _mask(_setting(kind, name, settings), str(text)) for name in ("mask", "backward_mask")}
     lines = None if text is None else break_lines(text, shared.line_length, keeps_words=False)
     if kind == "read":
-        made = {"parts": text_parts(settings, item)}
+        parts = text_parts(settings, item)
+        made = {"parts": parts, "part_ms": part_times(settings, [str(text)] if parts is None else parts)}
         lines = [line for _, own in reading_screens(settings, item, shared.line_length) for line in own]
     step: dict[str, Any] = {"step": kind, "caption": None, "text": text, "lines": lines}
     for name, entry in trial_type(kind).plan.items():

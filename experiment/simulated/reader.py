@@ -34,6 +34,7 @@ from experiment.trials import (
     RATED,
     TYPED,
     UNANSWERED,
+    frames_for,
     frames_of,
     labels_of,
     presented_ms,
@@ -242,7 +243,7 @@ class SimulatedReader:
         onset = self.clock
         for step in trial["steps"]:
             spent, regions_of_step = self._time(step, trial, onset, draw)
-            if lapsed:
+            if lapsed and not step.get("part_ms"):
                 spent *= self.truth.lapses.slower
             regions += regions_of_step
             times[step["step"]] = (onset, spent)
@@ -269,6 +270,8 @@ class SimulatedReader:
         late = limit is not None and spent > limit
         prime = next((step for step in trial["steps"] if step["step"] == "prime"), None)
         frames = None if prime is None else frames_of(prime, "prime_ms")
+        read = next((step for step in trial["steps"] if step["step"] == "read"), None)
+        by_itself = presented_ms(read) if read is not None and read.get("part_ms") else None
         return {
             "client_uuid": new_uuid(draw),
             "trial_index": trial["trial_index"],
@@ -276,11 +279,11 @@ class SimulatedReader:
             "response_raw": None if late else response,
             "timed_out": late,
             "rt": None if late or answering["step"] in UNANSWERED else spent,
-            "reading_time": times["read"][1] if "read" in times else None,
+            "reading_time": times["read"][1] if read is not None and by_itself is None else None,
             "onset_ts": started,
             "paint_ts": None,
-            "response_ts": None if late else started + spent,
-            "handler_ts": None if late else started + spent,
+            "response_ts": None if late or answering.get("part_ms") else started + spent,
+            "handler_ts": None if late or answering.get("part_ms") else started + spent,
             "frame_period": FRAME_MS,
             "dropped_frames": 0,
             "hidden_ms": 0,
@@ -296,6 +299,8 @@ class SimulatedReader:
             "hint_ms": None,
             "prime_frames": frames,
             "prime_ms": None if frames is None else frames * FRAME_MS,
+            "shown_frames": None if by_itself is None else round(by_itself / FRAME_MS),
+            "shown_ms": by_itself,
             "regions": regions,
             "plugin_version": PLUGIN,
             "created_at": datetime.now(UTC).isoformat(),
@@ -307,6 +312,8 @@ class SimulatedReader:
         """Return the time of a step and, for a text read part by part, those of its parts."""
         if step["step"] in LASTING:
             return presented_ms(step), []
+        if step.get("part_ms"):
+            return presented_ms(step), _presented(step, onset)
         if step.get("as", "whole") != "whole":
             regions = self._words(step, trial, onset)
             return sum(region["rt"] for region in regions), regions
@@ -436,6 +443,18 @@ class SimulatedReader:
         chosen = [label for label, stands in zip(step["labels"], step["responses"], strict=True)
                   if (stands == trial["answer"]) == right]  # fmt: skip
         return str(chosen[below(len(chosen))])
+
+
+def _presented(step: Mapping[str, Any], onset: float) -> list[dict[str, Any]]:
+    """Return the regions of a text whose parts end by themselves; none if it is shown whole."""
+    regions = []
+    blank = frames_for(step["blank_ms"]) * FRAME_MS if step["blank_ms"] else 0
+    for place, ms in enumerate(step["part_ms"] if step["parts"] else ()):
+        frames = frames_for(ms)
+        shown = {"frames": frames, "shown_ms": frames * FRAME_MS}
+        regions.append({"region": place, "line": None, "onset_ts": onset, **shown})
+        onset += frames * FRAME_MS + blank
+    return regions
 
 
 def _wrong_answer(step: Mapping[str, Any], trial: Mapping[str, Any], below: Callable[[int], int]) -> str:

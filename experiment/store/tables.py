@@ -34,7 +34,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from experiment.store.database import UnreadableJson
 
-LATEST_REVISION = "0005"
+LATEST_REVISION = "0006"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -204,6 +204,9 @@ people = Table(
 
 TRIAL_KEY = ("session_id", "trial_index", "attempt")
 
+ADDED = {"added": True}
+"""Marks a column of a chained table that earlier versions did not have: a null in it is in no digest."""
+
 trials = Table(
     "trials",
     metadata,
@@ -235,6 +238,8 @@ trials = Table(
     Column("hint_ms", Float),
     Column("prime_frames", Integer),
     Column("prime_ms", Float),
+    Column("shown_frames", Integer, info=ADDED),
+    Column("shown_ms", Float, info=ADDED),
     # models
     *_columns(Integer, "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"),
     *_columns(Float, "latency_ms", "ttft_ms"),
@@ -248,9 +253,6 @@ trials = Table(
     PrimaryKeyConstraint(*TRIAL_KEY),
 )
 
-ADDED = {"added": True}
-"""Marks a column of a chained table that earlier versions did not have: a null in it is in no digest."""
-
 regions = Table(
     "regions",
     metadata,
@@ -263,6 +265,8 @@ regions = Table(
     Column("tokens", Integer),
     Column("entropy", Float, info=ADDED),
     Column("region_names", Text, info=ADDED),
+    Column("frames", Integer, info=ADDED),
+    Column("shown_ms", Float, info=ADDED),
     PrimaryKeyConstraint(*TRIAL_KEY, "region"),
     ForeignKeyConstraint(TRIAL_KEY, [f"trials.{name}" for name in TRIAL_KEY]),
 )

@@ -20,7 +20,7 @@ from experiment.study.questionnaires import (
     scale_names,
 )
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings
-from experiment.trials import ANSWERED, LASTING, RATED, UNANSWERED, choice_settings
+from experiment.trials import ANSWERED, FRAME_MS, LASTING, PARTWISE, RATED, UNANSWERED, choice_settings
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.papers import papers
@@ -232,10 +232,10 @@ def _check_limits(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     for i, step in enumerate(study.get(*path)):
         kind, settings = next(iter(step.items()))
-        _check_settings_together(partial(study.place, *path, i, kind), settings)
+        _check_settings_together(kind, partial(study.place, *path, i, kind), settings)
 
 
-def _check_settings_together(place_of: Callable[[str], str], settings: Mapping[str, Any]) -> None:
+def _check_settings_together(kind: str, place_of: Callable[[str], str], settings: Mapping[str, Any]) -> None:
     """Raise an error if settings of a step exclude each other; ``place_of`` a setting is its place in the study."""
     limit, minimum = settings.get("time_limit"), settings.get("minimum")
     if limit and milliseconds(limit) <= 0:
@@ -248,15 +248,44 @@ def _check_settings_together(place_of: Callable[[str], str], settings: Mapping[s
             f"{place_of('minimum')} is {minimum!r}, and time runs out after {limit!r}",
             mend="Let the minimum be well below the time limit.",
         )
-    if "by" in settings and settings.get("as", "whole") == "whole":
-        raise UserError(
-            f"{place_of('by')} is {settings['by']!r}, and the text is shown whole",
-            mend="Say how its parts are shown, as: moving_window, cumulative or centred; or take `by` out.",
-        )
+    if kind == "read":
+        _check_reading(place_of, settings)
     if "for" in settings and "frames" in settings:
         raise UserError(
             f"{place_of('frames')}: give either `for:` (a time) or `frames:` (a number of frames)"
         )
+
+
+OF_MODES = {"by": PARTWISE, "for": ("rsvp", "whole"), "per_letter": ("rsvp", "whole"), "blank": ("rsvp",)}
+"""Settings of `read` with the modes that have them."""
+
+
+def _check_reading(place_of: Callable[[str], str], read: Mapping[str, Any]) -> None:
+    """Raise an error if a way to read lacks a setting, or has one of another."""
+    mode = read.get("as", "whole")
+    for name, modes in OF_MODES.items():
+        if name in read and mode not in modes:
+            raise UserError(
+                f"{place_of(name)} is {read[name]!r}, and the text is shown as {mode}",
+                mend=f"Take {name} out, or show the text as: {' or '.join(modes)}.",
+            )
+    if "for" not in read and (mode == "rsvp" or "per_letter" in read):
+        name = "per_letter" if "per_letter" in read else "as"
+        raise UserError(
+            f"{place_of(name)} is {read[name]!r}, and no time is given",
+            mend="Say how long each part is shown, such as for: 200 ms.",
+        )
+    if "for" in read and "minimum" in read:
+        raise UserError(
+            f"{place_of('minimum')} is {read['minimum']!r}, and the text ends by itself (for: {read['for']})",
+            mend="Take one of them out.",
+        )
+    for name in ("for", "blank"):
+        if name in read and milliseconds(read[name]) < FRAME_MS:
+            raise UserError(
+                f"{place_of(name)} is {read[name]!r}, less than one frame of most screens ({FRAME_MS:.1f} ms)",
+                mend="Give it a frame or more.",
+            )
 
 
 def _check_step_levels(study: Study, faults: Faults) -> None:
@@ -290,7 +319,9 @@ def _check_step_levels(study: Study, faults: Faults) -> None:
                             )
                         )
                 for _, settings in steps:
-                    faults.check(_check_settings_together, partial(study.place, *at), {**settings, **given})
+                    faults.check(
+                        _check_settings_together, kind, partial(study.place, *at), {**settings, **given}
+                    )
 
 
 def _check_feedback(study: Study, block: int) -> None:

@@ -493,6 +493,12 @@ def check_planned(study: Study, faults: Faults) -> None:
     faults.check(_check_families, study, faults, reads=[PLANNED])
 
 
+def _reads_for_set_times(study: Study) -> bool:
+    steps = [step for screen in study.get("procedure") for step in screen.get("block", {}).get("trial", ())]
+    read = [at for step in steps if "read" in step for at in study.steps_at_all_levels("read", step["read"])]
+    return bool(read) and all("for" in settings for settings in read)
+
+
 def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
     """Check one plan, except for parts whose settings violate the schema."""
     broken = [
@@ -524,6 +530,7 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         people_only,
         regions,
         steps is None or factors is None or _times_words(study),
+        steps is not None and factors is not None and _reads_for_set_times(study),
     )
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 

@@ -209,13 +209,20 @@ def presented_ms(step: Mapping[str, Any], frame_ms: float = FRAME_MS) -> float:
     for name in declared.lasts:
         frames = declared.plan[name].frames
         total += step[name] if frames is None else frame_ms * frames_of(step, name, frame_ms)
-    return total
+    times = step.get("part_ms") or []
+    blank = frames_for(step["blank_ms"], frame_ms) if times and step.get("blank_ms") else 0
+    return total + frame_ms * (sum(frames_for(ms, frame_ms) for ms in times) + blank * max(len(times) - 1, 0))
 
 
 def frames_of(step: Mapping[str, Any], name: str, frame_ms: float = FRAME_MS) -> int:
     """Return the number of frames for which a planned step shows something: as set, or nearest to its time."""
     given = step[str(trial_type(step["step"]).plan[name].frames)]
-    return int(given or max(1, round(step[name] / frame_ms)))
+    return int(given or frames_for(step[name], frame_ms))
+
+
+def frames_for(ms: float, frame_ms: float = FRAME_MS) -> int:
+    """Return the number of frames that come nearest to a time, at least one."""
+    return max(1, round(ms / frame_ms))
 
 
 def check_declaration(name: str, given: object) -> None:
@@ -267,6 +274,9 @@ LASTING = tuple(name for name in TYPES if trial_type(name).lasts)
 """Types of steps that end after a set time; another step follows."""
 UNANSWERED = tuple(name for name in TYPES if name not in (*ANSWERED, *LASTING))
 """Types of steps that show a text until the reader goes on."""
+
+PARTWISE = tuple(mode for mode in trial_type("read").parameters["as"].values if mode != "whole")
+"""Ways to read a text part by part."""
 
 
 def labels_of(step: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { missedRules, type Measured, needs } from "../src/device";
 import pack from "../../experiment/languages/data/en.json";
-import { framesFor } from "../src/plugins/prime";
 import { goal, questionField, readNumber } from "../src/plugins/question_fields";
 import { dashes, isRightToLeft, piecesOf, wordsOf } from "../src/plugins/self_paced";
 import { type DeviceRules, isAsked, type Question } from "../src/procedure/plan";
+import { framesFor } from "../src/timing/stages";
 
 const words = pack.texts;
 

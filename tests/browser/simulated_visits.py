@@ -169,13 +169,13 @@ class _Visit:
 
     def _step(self, step: Mapping[str, Any], trial: Mapping[str, Any], payload: Mapping[str, Any]) -> None:
         kind = step["step"]
-        if kind in LASTING:
+        if kind in LASTING or step.get("part_ms"):
             return  # it disappears by itself
         shown = self.page.locator(f"section.trial.{kind}").first
         shown.wait_for()
         handle = shown.element_handle()
         assert handle is not None
-        if kind == "read" and step["as"] == "moving_window":
+        if kind == "read" and payload["regions"]:
             for region in payload["regions"]:
                 self.page.keyboard.press("Space")
                 self._rest(region["rt"])

@@ -15,8 +15,8 @@ FIELDS = {
     "client_uuid", "trial_index", "attempt", "response_raw", "timed_out", "rt", "reading_time", "onset_ts", "paint_ts",
     "response_ts", "handler_ts", "frame_period", "dropped_frames", "hidden_ms", "blurred_ms", "first_key_ms", "typing_ms",
     "paste_count", "keyless_chars", "insertions",
-    "early_responses", "early_keys", "key_log", "hint_ms", "prime_frames", "prime_ms", "regions", "plugin_version", "created_at",
-    "next",
+    "early_responses", "early_keys", "key_log", "hint_ms", "prime_frames", "prime_ms", "shown_frames", "shown_ms", "regions",
+    "plugin_version", "created_at", "next",
 }  # fmt: skip
 
 

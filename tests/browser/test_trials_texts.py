@@ -152,6 +152,32 @@ def test_parts_are_uncovered_one_after_another(opened, mode):
     assert all(region["rt"] > 0 for region in regions)
 
 
+def test_parts_of_an_rsvp_stand_for_their_frames_without_a_key(serve, new_page):
+    reading = read(TEXT, lines=PARTS, parts=PARTS, part_ms=[200, 100, 150], blank_ms=50, **{"as": "rsvp"})
+    server = serve(plan(block([trial(0, [reading, choose()], fixation_ms=400)])))
+    page = new_page(server.address)
+    start(page)
+    watch_paints(page)
+    trial_shown(page, "choose")
+    painted = page.evaluate("() => window.painted")
+    shown_parts = [text for (kind, text), _ in runs([tuple(one) for one in painted]) if "read" in kind]
+    assert [text for text in shown_parts if text.strip()] == PARTS
+    assert len(shown_parts) == 5, "a blank stands between two parts"
+    page.keyboard.press("j")
+    finished(page, server)
+    row = server.trials[0, 1]
+    regions = row["regions"]
+    assert [region["region"] for region in regions] == [0, 1, 2]
+    assert not any("rt" in region for region in regions)
+    for region, ms in zip(regions, [200, 100, 150], strict=True):
+        assert region["frames"] >= 1
+        assert region["shown_ms"] == pytest.approx(region["frames"] * row["frame_period"], rel=0.4)
+        assert region["shown_ms"] >= ms - row["frame_period"]
+    assert row["reading_time"] is None
+    assert row["shown_ms"] >= sum(region["shown_ms"] for region in regions)
+    assert row["rt"] is not None
+
+
 def test_a_held_space_bar_uncovers_one_word(opened):
     reading = read(TEXT, lines=LINES, **{"as": "moving_window"})
     _, page = shown(opened, trial(0, [reading]), kind="read")

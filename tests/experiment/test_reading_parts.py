@@ -17,6 +17,7 @@ from experiment.procedure import plan_session, trials_of
 from experiment.simulated.reader import SimulatedReader
 from experiment.simulated.truth import GroundTruth, TrueEffects
 from experiment.study import Study
+from experiment.trials import presented_ms
 from stimuli.errors import UserError
 
 CHOOSE = (
@@ -77,6 +78,7 @@ def test_everyone_gets_the_same_breaks_in_the_plan(make_study):
 
 
 CHUNKED = "The old *teacher* / gave // lent / the roses."
+TRUTH = GroundTruth(TrueEffects(50.0, {}, 0, 0), TrueEffects(6.0, {}, 0, 0))
 CHINESE = "他/喜欢/看书。"
 STUDY = """
 wrods: 1
@@ -108,6 +110,7 @@ def parted(tmp_path):
         unit="chunk",
         language="en",
         stars=True,
+        load=True,
         levels="{intact: none, transposed: {transpose: internal}}",
     ):
         (tmp_path / "sentences.csv").write_text(
@@ -117,7 +120,7 @@ def parted(tmp_path):
         scramble = ", scramble: {words: starred}" if stars else ""
         text = STUDY.format(language=language, mode=mode, unit=unit, scramble=scramble, levels=levels)
         (tmp_path / "study.yaml").write_text(text, "utf-8")
-        return load_study(tmp_path)
+        return load_study(tmp_path) if load else tmp_path
 
     return make
 
@@ -220,9 +223,7 @@ def test_each_part_that_is_alone_has_its_own_lines(parted):
 @pytest.mark.parametrize("mode", ["cumulative", "centred"])
 def test_simulated_readers_read_part_by_part(parted, mode):
     study, trial = first_trial(parted(mode=mode))
-    answer = SimulatedReader(
-        "S001", study, GroundTruth(TrueEffects(50.0, {}, 0, 0), TrueEffects(6.0, {}, 0, 0))
-    ).answer(trial)
+    answer = SimulatedReader("S001", study, TRUTH).answer(trial)
     assert [region["region"] for region in answer["regions"]] == [0, 1, 2]
     assert answer["reading_time"] == pytest.approx(sum(region["rt"] for region in answer["regions"]))
 
@@ -230,3 +231,88 @@ def test_simulated_readers_read_part_by_part(parted, mode):
 def test_parts_of_a_whole_text_are_refused(parted):
     with pytest.raises(UserError, match=r"by is 'chunk'"):
         parted(mode="whole")
+
+
+def timed(parted, settings, **given):
+    """Return a study whose texts end by themselves."""
+    study = parted(mode="whole", unit="word", load=False, **given)
+    file = study / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("as: whole, by: word", settings), "utf-8")
+    return load_study(study)
+
+
+def test_parts_of_an_rsvp_have_their_own_times_and_models_read_the_same_text(parted):
+    study, trial = first_trial(
+        timed(parted, "as: rsvp, by: chunk, for: 100 ms, per_letter: 10 ms, blank: 50 ms"), "intact"
+    )
+    read = trial["steps"][0]
+    assert read["part_ms"] == [100 + 10 * letters for letters in (13, 8, 8)]
+    assert read["blank_ms"] == 50
+    assert read["lines"] == read["parts"]
+    frames = [round(ms * 60 / 1000) for ms in read["part_ms"]]
+    assert presented_ms(read) == pytest.approx((sum(frames) + 2 * 3) * 1000 / 60)
+    answer = SimulatedReader("S001", study, TRUTH).answer(trial)
+    assert [region["frames"] for region in answer["regions"]] == frames
+    assert not any("rt" in region for region in answer["regions"])
+    assert answer["reading_time"] is None
+    assert answer["shown_ms"] == pytest.approx(presented_ms(read))
+    whole = {**trial, "steps": [{**read, "as": "centred"}, *trial["steps"][1:]]}
+    plan = plan_session(study, study.items, list_id=1)
+    assert render(plan, trial) == render(plan, whole)
+
+
+def test_a_whole_text_may_end_by_itself(parted):
+    study, trial = first_trial(timed(parted, "as: whole, for: 300 ms"), "intact")
+    read = trial["steps"][0]
+    assert (read["parts"], read["part_ms"]) == (None, [300])
+    answer = SimulatedReader("S001", study, TRUTH).answer(trial)
+    assert (answer["regions"], answer["shown_frames"], answer["reading_time"]) == ([], 18, None)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ("as: rsvp", "rsvp"),
+        ("as: rsvp, for: 10 ms", "10 ms"),
+        ("as: rsvp, for: 200 ms, blank: 10 ms", "blank"),
+        ("as: centred, for: 200 ms", "for"),
+        ("as: whole, for: 200 ms, blank: 50 ms", "blank"),
+        ("as: whole, per_letter: 20 ms", "per_letter"),
+        ("as: whole, for: 200 ms, minimum: 50 ms", "minimum"),
+    ],
+)
+def test_times_that_a_mode_cannot_keep_are_refused(parted, settings, named):
+    with pytest.raises(UserError, match=named):
+        timed(parted, settings)
+
+
+def test_a_reading_time_is_not_planned_where_every_text_ends_by_itself(parted):
+    folder = parted(mode="moving_window", unit="word", load=False)
+    file = folder / "study.yaml"
+    text = file.read_text("utf-8") + (
+        "analysis: {planned: {reading: {measure: reading_time, compare: spelling, between: [human]}}}\n"
+    )
+    file.write_text(text, "utf-8")
+    assert load_study(folder)
+    file.write_text(text.replace("as: moving_window, by: word", "as: rsvp, for: 200 ms"), "utf-8")
+    with pytest.raises(UserError, match=r"reading_time.*for"):
+        load_study(folder)
+
+
+def test_check_says_for_how_many_frames_a_part_stands(parted):
+    study = timed(parted, "as: rsvp, by: chunk, for: 100 ms, per_letter: 10 ms, blank: 50 ms")
+    (said,) = [line for line in make_items(study).remarks if "60 Hz" in line]
+    assert "11 to 14" in said
+
+
+def test_levels_of_a_factor_may_set_the_way_to_read(parted):
+    levels = "{serial: {read: {as: rsvp, for: 200 ms}}, paced: {read: {as: centred}}}"
+    study = parted(stars=False, load=False, unit="chunk", levels=levels)
+    file = study / "study.yaml"
+    file.write_text(
+        file.read_text("utf-8").replace("as: moving_window, by: chunk", "as: centred, by: chunk"), "utf-8"
+    )
+    study, trial = first_trial(load_study(study), "serial")
+    assert trial["steps"][0]["part_ms"] == [200] * 3
+    trials = trials_of(plan_session(study, study.items, list_id=1, session_key="s"))
+    assert {trial["steps"][0]["as"]: trial["steps"][0]["part_ms"] for trial in trials}["centred"] is None

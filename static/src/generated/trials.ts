@@ -121,10 +121,14 @@ export type ReadStep = {
   text: string;
   /** The text in fixed lines, which a part that is alone on the screen begins; null without fixed lines. */
   lines: string[] | null;
-  /** How the text is shown: whole, moving_window, cumulative or centred. */
+  /** How the text is shown: whole, moving_window, cumulative, centred or rsvp. */
   as: string;
   /** The words, chunks or sentences that are read one after another; null for a whole text. */
   parts: string[] | null;
+  /** Time of each part, or of the whole text, that ends by itself, ms; null if the reader ends it. */
+  part_ms: number[] | null;
+  /** Time without text between two parts, ms. */
+  blank_ms: number;
   /** Minimum time before the reader can continue, ms. */
   minimum_ms: number;
 };
@@ -228,8 +232,12 @@ export type RateRecord = ExposureRecord & {
 
 /** What a step of read records. */
 export type ReadRecord = ExposureRecord & {
-  /** Onset of the text to the key that ended reading, ms. */
+  /** Onset of the text to the key that ended reading; null for a text that ended by itself, ms. */
   reading_time: number | null;
+  /** Frames from the onset to the end of a text that ended by itself. */
+  shown_frames: number | null;
+  /** Time from the onset to the end of a text that ended by itself, ms. */
+  shown_ms: number | null;
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: number;
   /** Every press before the minimum time as [ms from the onset, key]. */
@@ -275,6 +283,8 @@ export type TrialRecord = ExposureRecord & {
   prime_frames: number | null;
   prime_ms: number | null;
   reading_time: number | null;
+  shown_frames: number | null;
+  shown_ms: number | null;
 };
 
 /** What every plugin records. */
@@ -455,10 +465,14 @@ export const readParameters = <const>{
   text: { type: ParameterType.STRING, default: undefined },
   /** The text in fixed lines, which a part that is alone on the screen begins; null without fixed lines. */
   lines: { type: ParameterType.STRING, array: true, default: [] },
-  /** How the text is shown: whole, moving_window, cumulative or centred. */
+  /** How the text is shown: whole, moving_window, cumulative, centred or rsvp. */
   as: { type: ParameterType.STRING, default: "whole" },
   /** The words, chunks or sentences that are read one after another; null for a whole text. */
   parts: { type: ParameterType.STRING, array: true, default: [] },
+  /** Time of each part, or of the whole text, that ends by itself, ms; null if the reader ends it. */
+  part_ms: { type: ParameterType.FLOAT, array: true, default: [] },
+  /** Time without text between two parts, ms. */
+  blank_ms: { type: ParameterType.FLOAT, default: 0 },
   /** Minimum time before the reader can continue, ms. */
   minimum_ms: { type: ParameterType.FLOAT, default: 0 },
 };
@@ -466,8 +480,12 @@ export const readParameters = <const>{
 /** What wrods-read records. */
 export const readFields = <const>{
   ...exposureFields,
-  /** Onset of the text to the key that ended reading, ms. */
+  /** Onset of the text to the key that ended reading; null for a text that ended by itself, ms. */
   reading_time: { type: ParameterType.FLOAT },
+  /** Frames from the onset to the end of a text that ended by itself. */
+  shown_frames: { type: ParameterType.INT },
+  /** Time from the onset to the end of a text that ended by itself, ms. */
+  shown_ms: { type: ParameterType.FLOAT },
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: { type: ParameterType.INT },
   /** Every press before the minimum time as [ms from the onset, key]. */

@@ -1,17 +1,10 @@
-/**
- * `wrods-prime`: a mask, a prime for a counted number of frames, perhaps a second mask; the next step follows at once.
- *
- * Masks and prime change inside frame callbacks, by the frames' own stamps: a frame that the screen missed counts as
- * shown, so that it does not lengthen the prime. The last one stays until the frame that draws the next step.
- */
+/** `wrods-prime`: a mask, a prime for a counted number of frames, perhaps a second mask; the next step follows at once. */
 
 import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { primeFields, primeParameters, type PrimeRecord } from "../generated/trials";
 import type { Messages } from "../messages";
-import { Attention } from "../timing/attention";
-import { frames } from "../timing/frames";
-import { interruption } from "../timing/interruption";
+import { framesFor, showStages, type Stage } from "../timing/stages";
 import { blankLines, fitLines } from "./lines";
 import { pageParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
@@ -28,11 +21,6 @@ type Info = typeof info;
 
 export type PrimeData = PrimeRecord & Simulated;
 
-/** Frames of a screen that come nearest to a time, at least one. */
-export function framesFor(ms: number, period: number): number {
-  return Math.max(1, Math.round(ms / period));
-}
-
 export class PrimePlugin implements JsPsychPlugin<Info> {
   static readonly info = info;
 
@@ -46,69 +34,18 @@ export class PrimePlugin implements JsPsychPlugin<Info> {
       text.textContent = words;
       fitLines(screen);
     };
-    if (frames.period === null) await frames.wait(200); // a frame's length is known after a few
-
-    // Each stage lasts a number of frames; without a known period, frames that come are counted.
-    const count = (ms: number): number => framesFor(ms, frames.period ?? 1000 / 60);
-    const stages = [
-      ...(trial.mask_ms > 0 ? [{ words: trial.mask, frames: count(trial.mask_ms), isPrime: false }] : []),
-      { words: trial.text, frames: trial.frames ?? count(trial.prime_ms), isPrime: true },
-      ...(trial.backward_mask && (trial.backward_ms ?? 0) > 0
-        ? [{ words: trial.backward_mask, frames: count(trial.backward_ms ?? 0), isPrime: false }]
-        : []),
+    const { text: words, mask, mask_ms, frames, prime_ms, backward_mask, backward_ms } = trial;
+    const stages: Stage[] = [
+      ...(mask_ms > 0 ? [{ ms: mask_ms, draw: () => draw(mask) }] : []),
+      { ms: prime_ms, frames, draw: () => draw(words) },
+      ...(backward_mask && (backward_ms ?? 0) > 0 ? [{ ms: backward_ms ?? 0, draw: () => draw(backward_mask) }] : []),
     ];
-    const watch = frames.watch();
-    const prime = { onset: 0, from: 0, until: 0 };
-    let attention: Attention | null = null;
-    await new Promise<void>((resolve) => {
-      let stage = -1;
-      let since = 0;
-      let ticks = 0;
-      const leave = frames.onEachFrame((now, stamp) => {
-        ticks += 1;
-        const elapsed = frames.period === null ? ticks : Math.round((stamp - since) / frames.period);
-        if (stage >= 0 && elapsed < stages[stage]!.frames) return;
-        if (stages[stage]?.isPrime) prime.until = stamp;
-        stage += 1;
-        const next = stages[stage];
-        if (!next) {
-          leave();
-          letBe();
-          frames.holdOpen();
-          resolve();
-          return;
-        }
-        since = stamp;
-        ticks = 0;
-        if (stage === 0) {
-          display.replaceChildren(screen);
-          attention = new Attention(now);
-          onLoad?.();
-        }
-        draw(next.words);
-        if (next.isPrime) Object.assign(prime, { onset: now, from: stamp });
-      });
-      const letBe = interruption.watch(() => {
-        leave();
-        resolve();
-      });
+    const { shown, record } = await showStages(stages, () => {
+      display.replaceChildren(screen);
+      onLoad?.();
     });
-    const away = (attention as Attention | null)?.stop(performance.now()) ?? { hidden_ms: 0, blurred_ms: 0 };
-    const frame_period = frames.period;
-    const prime_ms = prime.until - prime.from;
-    return {
-      onset_ts: prime.onset,
-      paint_ts: null,
-      response_ts: null,
-      handler_ts: null,
-      rt: null,
-      timed_out: false,
-      frame_period,
-      dropped_frames: watch.stop(),
-      ...away,
-      prime_frames: frame_period === null ? null : Math.round(prime_ms / frame_period),
-      prime_ms,
-    };
+    const prime = shown[mask_ms > 0 ? 1 : 0];
+    return { ...record, onset_ts: prime?.onset_ts ?? 0, prime_frames: prime ? prime.frames : 0, prime_ms: prime?.shown_ms ?? 0 };
   }
 
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<PrimeData> {

@@ -1,4 +1,4 @@
-/** `wrods-read`: a text read at one's own pace, all of it at once or part by part. */
+/** `wrods-read`: a text read all at once or part by part, at one's own pace or for counted frames. */
 
 import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
@@ -7,9 +7,11 @@ import { readFields, readParameters, type ReadRecord } from "../generated/trials
 import { isPlainStroke, keyName } from "../keys";
 import type { Messages } from "../messages";
 import { Exposure } from "../timing/exposure";
+import { framesFor, type Shown, showStages, type Stage } from "../timing/stages";
 import { fitLines, studyLines } from "./lines";
 import { MinimumTime, NOT_EARLY } from "./minimum";
 import { pageParameters } from "./parameters";
+import { fitScreen } from "./room";
 import { MODES, type Region, SelfPacedText, wordsOf } from "./self_paced";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, keyButton, trialScreen } from "./stimulus";
@@ -31,6 +33,7 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
   constructor(private readonly jsPsych: JsPsych) {}
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<ReadData> {
+    if (trial.part_ms && trial.part_ms.length > 0) return this.present(display, trial, trial.part_ms, onLoad);
     const mode = MODES.find((one) => one === trial.as) ?? null;
     if (mode === null && trial.as !== "whole") {
       throw new Error(`wrods-read shows texts as whole, ${MODES.join(", ")}; the plan asks for "${trial.as}"`);
@@ -81,16 +84,48 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
       });
     });
     const presses = early.stop();
-    const times = { ...(await exposure.end(response)), ...presses };
+    const times = { ...(await exposure.end(response)), ...presses, ...NOT_BY_ITSELF };
     if (!paced || response === null) return { ...times, reading_time: times.rt };
     // Reading begins with the first part: dashes are nothing to read.
     return { ...times, reading_time: response.timeStamp - (paced.onset ?? exposure.onset), regions: paced.regions };
   }
 
+  /** Show a text that ends by itself: whole, or its parts one after another (RSVP). */
+  private async present(display: HTMLElement, trial: TrialType<Info>, times: number[], onLoad?: () => void): Promise<ReadData> {
+    const language = trial.language ?? "en";
+    const itemsLanguage = trial.items_language ?? language;
+    const lines = linesOf(trial);
+    const serial = trial.as === "rsvp" ? new SelfPacedText(lines, partsOf(trial), "centred", itemsLanguage) : null;
+    const text = serial?.element ?? studyLines(trial.text, lines, itemsLanguage);
+    const item = captioned(trial.caption ?? null, text, language);
+    const screen = trialScreen("read", trial.messages as Messages, { item, below: [] });
+    if (serial) screen.setAttribute("aria-hidden", "true"); // too short to be read out
+    const blank = serial && trial.blank_ms ? [{ ms: trial.blank_ms, draw: () => serial.present(null) }] : [];
+    const stages = times.flatMap((ms, part): Stage[] => [...(part > 0 ? blank : []), { ms, draw: () => serial?.present(part) }]);
+    const { shown, record } = await showStages(stages, () => {
+      display.replaceChildren(screen);
+      if (serial) serial.arrange(() => fitScreen(screen));
+      else fitScreen(screen);
+      onLoad?.();
+    });
+    const total = (numbers: (number | null)[]): number | null =>
+      numbers.reduce((sum, number) => (sum === null || number === null ? null : sum + number), 0);
+    return {
+      ...record,
+      ...NOT_EARLY,
+      onset_ts: shown[0]?.onset_ts ?? 0,
+      reading_time: null,
+      shown_frames: total(shown.map(({ frames }) => frames)),
+      shown_ms: total(shown.map(({ shown_ms }) => shown_ms)),
+      regions: serial ? regionsOf(shown.filter((_, index) => index % (1 + blank.length) === 0)) : [],
+    };
+  }
+
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<ReadData> {
     const parts = partsOf(trial);
     const isPaced = trial.as !== "whole";
-    const times = { ...plausibleTimes(250 * wordsOf(linesOf(trial)).length, { minimum_ms: trial.minimum_ms }), ...NOT_EARLY };
+    const typical = 250 * wordsOf(linesOf(trial)).length;
+    const times = { ...plausibleTimes(typical, { minimum_ms: trial.minimum_ms }), ...NOT_EARLY, ...NOT_BY_ITSELF };
     if (mode === "visual") {
       const press = (): void => this.jsPsych.pluginAPI.pressKey(" ");
       const pressing = setInterval(press, isPaced ? 300 : (times.rt ?? 0));
@@ -99,11 +134,31 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
         .finally(() => clearInterval(pressing));
     }
     onLoad?.();
+    if (trial.part_ms && trial.part_ms.length > 0) {
+      const period = times.frame_period ?? 1000 / 60;
+      let onset_ts = times.onset_ts;
+      const shown = trial.part_ms.map((ms): Shown => {
+        const frames = framesFor(ms, period);
+        const own = { onset_ts, frames, shown_ms: frames * period };
+        onset_ts += own.shown_ms + (trial.blank_ms ?? 0);
+        return own;
+      });
+      const shown_ms = onset_ts - times.onset_ts - (trial.blank_ms ?? 0);
+      const nothing = { response_ts: null, handler_ts: null, rt: null, reading_time: null };
+      const regions = trial.as === "rsvp" ? regionsOf(shown) : [];
+      return Promise.resolve({ ...times, ...nothing, shown_frames: Math.round(shown_ms / period), shown_ms, regions, simulated: true });
+    }
     if (!isPaced) return Promise.resolve({ ...times, reading_time: times.rt, simulated: true });
     const each = (times.rt ?? 0) / parts.length;
     const regions = parts.map((_, region) => ({ region, line: null, onset_ts: times.onset_ts + region * each, rt: each }));
     return Promise.resolve({ ...times, reading_time: times.rt, regions, simulated: true });
   }
+}
+
+const NOT_BY_ITSELF = { shown_frames: null, shown_ms: null };
+
+function regionsOf(shown: readonly Shown[]): Region[] {
+  return shown.map((own, region) => ({ region, line: null, ...own }));
 }
 
 /** The parts of a text that is read part by part; the words of one whose plan names none. */

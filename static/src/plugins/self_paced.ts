@@ -19,7 +19,10 @@ export interface Region {
   region: number;
   line: number | null;
   onset_ts: number;
-  rt: number;
+  /** Until the press that ended it; none where it ended by itself. */
+  rt?: number;
+  frames?: number | null;
+  shown_ms?: number;
 }
 
 /** What stands between white space, or as much of it as belongs to one part. */
@@ -183,6 +186,12 @@ export class SelfPacedText {
     if (this.mode === "centred") this.element.replaceChildren(...this.nodes(this.current));
     const { top, bottom } = this.places.find((place) => place.part === this.current)!.element.getBoundingClientRect();
     if (top < 0 || bottom > window.innerHeight) this.element.scrollIntoView({ block: "center" });
+  }
+
+  /** Show one part alone, or none. */
+  present(part: number | null): void {
+    if (part !== null) this.each(part, ({ text, element }) => (element.textContent = text));
+    this.element.replaceChildren(...(part === null ? [] : this.nodes(part)));
   }
 
   private each(part: number, change: (place: Place) => void): void {

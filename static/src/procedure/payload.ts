@@ -69,6 +69,8 @@ export function trialPayload(
     hint_ms: "hint_ms" in answering ? answering.hint_ms : null,
     prime_frames: prime?.prime_frames ?? null,
     prime_ms: prime?.prime_ms ?? null,
+    shown_frames: read?.shown_frames ?? null,
+    shown_ms: read?.shown_ms ?? null,
     regions: read?.regions ?? [],
     plugin_version: `${answering.trial_type} ${answering.plugin_version}`,
     created_at: now.toISOString(),

@@ -74,7 +74,8 @@ function stepNode(
   }
   const captioned = { ...texts, caption: step.caption ?? null };
   if (step.step === "read") {
-    return { type: ReadPlugin, ...captioned, as: step.as, parts: step.parts ?? [], minimum_ms: step.minimum_ms ?? 0 };
+    const { as, parts, part_ms, blank_ms = 0, minimum_ms = 0 } = step;
+    return { type: ReadPlugin, ...captioned, as, parts: parts ?? [], part_ms: part_ms ?? [], blank_ms, minimum_ms };
   }
   const asked = {
     ...captioned,
