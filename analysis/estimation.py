@@ -17,7 +17,7 @@ from analysis.frames import CENTRED, ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
 from analysis.multiple_comparisons import correction_of
-from analysis.plan import Plan, Remark
+from analysis.plan import Plan, Remark, planned_differences
 from analysis.random_structure import (
     MOST_COLUMNS_BESIDE,
     RandomTerm,
@@ -143,7 +143,28 @@ def settings_of(plan: Plan, data: ModelData) -> dict[str, Any]:
     if len(data.groups) > 1:
         levels["reader_group"] = list(data.groups)
     link = {} if plan.measure.link is None else {"link": plan.measure.link}
-    return {"family": plan.measure.family, "levels": levels, **link}
+    contrasts = {
+        name: coding_columns(plan, coding, names)
+        for name, names in levels.items()
+        if name != "reader_group" and (coding := plan.coding_of(name, plan.compared)) != "treatment"
+    }
+    coded = {"contrasts": contrasts} if contrasts else {}
+    return {"family": plan.measure.family, "levels": levels, **link, **coded}
+
+
+def coding_columns(plan: Plan, coding: str, levels: Sequence[str]) -> str | dict[str, list[float]]:
+    """Return the coding of a factor as the engine takes it: its name, or columns by the planned difference that each tests.
+
+    Columns of planned contrasts are the generalized inverse of their weights. If a level is missing from the data, so that they make
+    no coding, the factor is coded by sums.
+    """
+    if coding != "planned":
+        return coding
+    differences = planned_differences(plan.contrasts, levels)
+    weights = np.array([[row.get(level, 0.0) for level in levels] for row in differences.values()])
+    if len(differences) != len(levels) - 1 or np.linalg.matrix_rank(weights) < len(levels) - 1:
+        return "sum"
+    return dict(zip(differences, np.linalg.pinv(weights).T.tolist(), strict=True))
 
 
 def fitted_as_written(
@@ -155,6 +176,9 @@ def fitted_as_written(
         if name in data.rows and name not in settings["levels"]:
             present = [level for level in levels if (data.rows[name] == level).any()]
             settings["levels"] |= {name: present} if present else {}
+            if present and plan.coding.get(name, "treatment") != "treatment":
+                columns = coding_columns(plan, plan.coding[name], present)
+                settings["contrasts"] = settings.get("contrasts", {}) | {name: columns}
     steps: list[Step] = []
     remarks: list[str] = []
     result: FittedModelResult | None = None
@@ -210,10 +234,12 @@ def _tried(
 def _named_in(text: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Keep the levels of the factors that a formula names."""
     columns = read_formula(text).columns()
-    return {
-        **settings,
-        "levels": {name: levels for name, levels in settings["levels"].items() if name in columns},
+    by_column = {
+        key: {name: value for name, value in settings[key].items() if name in columns}
+        for key in ("levels", "contrasts")
+        if key in settings
     }
+    return {**settings, **by_column}
 
 
 def _state(model: FittedModelResult | Fit) -> str:

@@ -538,10 +538,10 @@ def _share(is_beyond: np.ndarray, draws: np.ndarray) -> float:
 
 def _contrast(profile: Profile, difference: LevelDifference) -> Array | None:
     """Return a contrast of costs and its draws, shape (1 + resamples,); None where a level is not in the profile."""
-    levels = [difference.first, difference.second]
-    if not set(levels) <= {profile.intact, *profile.levels}:
+    weights = difference.level_weights
+    if not set(weights) <= {profile.intact, *profile.levels}:
         return None
     costs = dict(
         zip([profile.intact, *profile.levels], _with_intact(profile, list(profile.levels)).T, strict=True)
     )
-    return np.asarray(costs[levels[0]] - costs[levels[1]])
+    return np.asarray(sum(weight * costs[level] for level, weight in weights.items()))

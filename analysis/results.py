@@ -368,7 +368,8 @@ def estimated_of(
             estimates.setdefault((contrast.first, contrast.second), contrast)
     for analysis in matching:
         plan = analysis.plan
-        if plan.measure.logged and plan.formula is None and analysis.groups[:1] == (group,):
+        is_treatment = plan.formula is None and set(plan.codings.values()) == {"treatment"}
+        if plan.measure.logged and is_treatment and analysis.groups[:1] == (group,):
             for effect in analysis.effects:
                 level = effect.term.removeprefix(plan.factor)
                 if effect.estimable and f"{plan.factor}{level}" == effect.term and level in analysis.levels:

@@ -1,7 +1,14 @@
 """The grammar of planned analyses, their contrasts, measures and bounds, and their wording."""
 
-from analysis.plan.checks import PlanContext, faults_of, faults_of_exclusions, faults_of_families
+from analysis.plan.checks import (
+    PlanContext,
+    faults_of,
+    faults_of_coding,
+    faults_of_exclusions,
+    faults_of_families,
+)
 from analysis.plan.grammar import (
+    CODINGS,
     COVARIED,
     DESCRIBED,
     IN,
@@ -30,6 +37,7 @@ from analysis.plan.grammar import (
     compared_together,
     crossed_name,
     label_of,
+    planned_differences,
     read_bound,
     read_contrast,
     read_prior,
@@ -49,6 +57,7 @@ from analysis.plan.plans import (
     remarks_about,
 )
 from analysis.plan.wording import (
+    CODED,
     hypotheses,
     listing,
     plan_in_brief,
@@ -60,6 +69,8 @@ from analysis.plan.wording import (
 
 __all__ = [
     "ALPHA",
+    "CODED",
+    "CODINGS",
     "COVARIED",
     "DESCRIBED",
     "IN",
@@ -95,12 +106,14 @@ __all__ = [
     "compared_together",
     "crossed_name",
     "faults_of",
+    "faults_of_coding",
     "faults_of_exclusions",
     "faults_of_families",
     "hypotheses",
     "label_of",
     "listing",
     "plan_in_brief",
+    "planned_differences",
     "plans_in_words",
     "read_bound",
     "read_contrast",

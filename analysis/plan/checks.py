@@ -18,6 +18,7 @@ from analysis.plan.grammar import (
     Levels,
     PlanFault,
     factors_compared,
+    planned_differences,
     read_bound,
     read_contrast,
     read_prior,
@@ -26,7 +27,14 @@ from analysis.plan.grammar import (
     unknown,
     with_directions,
 )
-from analysis.plan.plans import ALPHA, levels_compared, measures_by_reader, readers_of, regions_of
+from analysis.plan.plans import (
+    ALPHA,
+    PlannedAnalysis,
+    levels_compared,
+    measures_by_reader,
+    readers_of,
+    regions_of,
+)
 
 PEOPLE = ("human", "simulated")
 OF_READING = {"reading_time", "region_time", "surprisal", "entropy", "prompt_tokens"}
@@ -69,6 +77,35 @@ def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> 
         yield from faults
         if not faults and "contrasts" not in broken:
             yield from _contrasts(spec, levels_compared(spec, design.factors), "direction" in broken)
+
+
+def faults_of_coding(analysis: PlannedAnalysis) -> Iterator[PlanFault]:
+    """Yield each factor whose planned contrasts do not make a coding of it, where they are to."""
+    for factor, levels in analysis.levels_of.items():
+        if analysis.coding.get(factor) != "planned":
+            continue
+        differences = planned_differences(analysis.contrasts, levels)
+        if len(differences) != len(levels) - 1 or not _are_independent(list(differences.values()), levels):
+            yield PlanFault(
+                f" contain {len(differences)} differences of {factor} ({', '.join(differences) or 'none'}); coding: planned needs "
+                f"{len(levels) - 1} that are independent",
+                "Plan as many, or choose another coding, such as sum.",
+                ("contrasts",) if "contrasts" in analysis.stated else (),
+            )
+
+
+def _are_independent(rows: Sequence[Mapping[str, float]], levels: Sequence[str]) -> bool:
+    """Whether no row is a weighted sum of the others (Gaussian elimination)."""
+    matrix = [[row.get(level, 0.0) for level in levels] for row in rows]
+    for at in range(len(matrix)):
+        pivot = max(range(len(levels)), key=lambda column: abs(matrix[at][column]))
+        if abs(matrix[at][pivot]) < 1e-9:
+            return False
+        for below in matrix[at + 1 :]:
+            factor = below[pivot] / matrix[at][pivot]
+            for column, value in enumerate(matrix[at]):
+                below[column] -= factor * value
+    return True
 
 
 def _factors(spec: Spec, factors: Levels) -> Iterator[PlanFault]:

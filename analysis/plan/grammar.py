@@ -2,7 +2,8 @@
 
 ``a - b`` is a difference; of two factors it is averaged over the other one, ``a - b in c`` is the simple effect at one of its
 levels, and ``(a - b) x (c - d)`` the interaction: the difference at ``c`` minus the difference at ``d``. A text is compared with
-the levels of the factors, so that levels may contain these signs and words themselves (``swapped in word``, ``no - go``).
+the levels of the factors, so that levels may contain these signs and words themselves (``swapped in word``, ``no - go``). In place
+of a level, ``(a + b) / 2`` is the mean of several.
 What is wrong with a plan is a :class:`PlanFault`, which each package reports with its own places.
 """
 
@@ -32,6 +33,8 @@ MOST_CELLS = 12
 _MINUS = re.compile(r"\s+[-−–]\s+")
 _PRODUCT = re.compile(r"\)\s+[x×*]\s+\(")
 _IN = re.compile(r"\s+in\s+")
+_MEAN = re.compile(r"\((.+)\)\s*/\s*([0-9]+)")
+_PLUS = re.compile(r"\s+\+\s+")
 Key = str | int
 
 RIGHT_SHARE = "question_accuracy"
@@ -191,9 +194,39 @@ def unknown(kind: str, name: str, known: Iterable[str], *at: Key) -> PlanFault:
     )
 
 
+class LevelMean(str):
+    """The mean of several levels in words, with the levels."""
+
+    levels: tuple[str, ...]
+
+    def __new__(cls, levels: Sequence[str]) -> LevelMean:
+        """Return the mean of these levels."""
+        *others, last = levels
+        mean = super().__new__(cls, f"mean of {', '.join(others)} and {last}")
+        mean.levels = tuple(levels)
+        return mean
+
+    def __reduce__(self) -> tuple[type[LevelMean], tuple[tuple[str, ...]]]:
+        return LevelMean, (self.levels,)
+
+    @property
+    def written(self) -> str:
+        """The mean as a plan writes it."""
+        return f"({' + '.join(self.levels)}) / {len(self.levels)}"
+
+
+def levels_in(side: str) -> tuple[str, ...]:
+    """Return the levels of one side of a difference, each of which counts alike: one, or those of a mean."""
+    return side.levels if isinstance(side, LevelMean) else (side,)
+
+
+def _written(side: str) -> str:
+    return side.written if isinstance(side, LevelMean) else side
+
+
 @dataclass(frozen=True)
 class LevelDifference:
-    """A contrast between two levels of a compared factor: ``first`` minus ``second``."""
+    """A contrast between two levels of a compared factor, or means of levels: ``first`` minus ``second``."""
 
     first: str
     second: str
@@ -212,7 +245,19 @@ class LevelDifference:
     @property
     def written(self) -> str:
         """The contrast as a plan writes it."""
-        return label_of(self.first, self.second, self.at, minus=" - ", times=" x ")
+        first, second, *at = map(_written, (self.first, self.second, *self.at))
+        return label_of(first, second, tuple(at), minus=" - ", times=" x ")
+
+    @property
+    def level_weights(self) -> dict[str, float]:
+        """The weight of each level of the factor."""
+        return side_weights(self.first, self.second)
+
+
+def side_weights(first: str, second: str) -> dict[str, float]:
+    """Return the weight of each level in a difference of two levels or means."""
+    sides = ((1.0, levels_in(first)), (-1.0, levels_in(second)))
+    return {level: sign / len(levels) for sign, levels in sides for level in levels}
 
 
 def label_of(
@@ -255,15 +300,30 @@ def _readings(text: str, levels: Levels) -> Iterator[tuple[str, str, tuple[str, 
 def _differences(text: str, levels: Levels) -> Iterator[tuple[str, str, str]]:
     """Yield each way in which a text is the difference of two levels of one factor, with the factor."""
     for sign in _MINUS.finditer(text):
-        first, second = text[: sign.start()].strip(), text[sign.end() :].strip()
+        sides = text[: sign.start()].strip(), text[sign.end() :].strip()
         for factor, factor_levels in levels.items():
-            if first != second and first in factor_levels and second in factor_levels:
+            first, second = (_side(side, factor_levels) for side in sides)
+            if first and second and set(levels_in(first)).isdisjoint(levels_in(second)):
                 yield factor, first, second
+
+
+def _side(text: str, levels: Sequence[str]) -> str | None:
+    """Return one side of a difference: a level, or the mean of several; None if it is neither."""
+    if text in levels:
+        return text
+    match = _MEAN.fullmatch(text)
+    if match is None:
+        return None
+    named = [part.strip() for part in _PLUS.split(match[1])]
+    is_mean = set(named) <= set(levels) and len({*named}) == len(named) == int(match[2]) > 1
+    return LevelMean(named) if is_mean else None
 
 
 def _no_contrast(text: str, levels: Levels) -> PlanFault:
     all_levels = [level for factor_levels in levels.values() for level in factor_levels]
-    words = [word.strip() for word in re.split(r"\s+(?:[-−–x×*]|in)\s+|[()]", text) if word.strip()]
+    words = [
+        part.strip() for part in re.split(r"\s+(?:[-−–x×*+]|in)\s+|[()]|/ *[0-9]+", text) if part.strip()
+    ]
     listing = "; ".join(
         f"levels of {name}: {', '.join(factor_levels)}" for name, factor_levels in levels.items()
     )
@@ -275,6 +335,8 @@ def _no_contrast(text: str, levels: Levels) -> PlanFault:
             f"Write the interaction as `({a}) x ({b})`, a simple effect as `{a} in {reference}`, "
             f"a difference averaged over the other factor as `{a}`"
         )
+    if "+" in text:
+        forms += "; in place of a level, the mean of two is `(level + level) / 2`, so that the weights cancel"
     given = next((word for word in words if word not in all_levels), "")
     reason = (
         f"{given!r} is not a compared level"
@@ -282,6 +344,23 @@ def _no_contrast(text: str, levels: Levels) -> PlanFault:
         else "it must be the difference of two levels of one factor"
     )
     return PlanFault(f" is {text!r}; {reason}", f"{forms}; {listing}.", given=given, known=all_levels)
+
+
+CODINGS = ("sum", "treatment", "helmert", "sdif", "planned")
+"""How levels of a factor become columns of a model: as R's ``contr.*`` functions, or from the planned contrasts."""
+
+
+def planned_differences(
+    contrasts: Iterable[LevelDifference], levels: Collection[str]
+) -> dict[str, dict[str, float]]:
+    """Return the differences of one factor that contrasts contain: its weights by the difference in words."""
+    sides = [
+        pair
+        for contrast in contrasts
+        for pair in ((contrast.first, contrast.second), contrast.at)
+        if len(pair) == 2 and set(side_weights(*pair)) <= set(levels)
+    ]
+    return {label_of(*pair): side_weights(*pair) for pair in sides}
 
 
 def usual_contrasts(levels: Levels) -> tuple[LevelDifference, ...]:
@@ -374,13 +453,15 @@ class CrossedFactors:
 
     def weights(self, first: str, second: str, at: Sequence[str]) -> dict[str, float]:
         """Return the weight of each cell in a contrast."""
-        is_swapped = not ({first, second} <= set(self.levels[0]) and set(at) <= set(self.levels[1]))
-        others = self.levels[0 if is_swapped else 1]
-        by_other = dict(zip(at, (1.0, -1.0), strict=False)) or dict.fromkeys(others, 1.0 / len(others))
+        of_levels = side_weights(first, second)
+        at_levels = {level for side in at for level in levels_in(side)}
+        is_swapped = not (set(of_levels) <= set(self.levels[0]) and at_levels <= set(self.levels[1]))
+        others = levels_in(at[0]) if len(at) == 1 else self.levels[0 if is_swapped else 1]
+        by_other = side_weights(at[0], at[1]) if len(at) == 2 else dict.fromkeys(others, 1.0 / len(others))
         weights = {}
-        for level, sign in ((first, 1.0), (second, -1.0)):
+        for level, weight in of_levels.items():
             for other, share in by_other.items():
-                weights[cell_name(other, level) if is_swapped else cell_name(level, other)] = sign * share
+                weights[cell_name(other, level) if is_swapped else cell_name(level, other)] = weight * share
         return weights
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -66,6 +66,14 @@ class Rules:
     items: str = "random"  # ``random`` or ``fixed``
     bayes: Prior | None = None  # of the Bayes factors of its contrasts; None where none is wanted
     covariates: tuple[str, ...] = ()  # centred, in the models of times and ratings
+    coding: Mapping[str, str] = field(
+        default_factory=dict, hash=False
+    )  # of the factors for which it is given
+
+    def coding_of(self, factor: str, compared: Collection[str]) -> str:
+        """Return how a factor is coded in mixed models: unless given, by sums where two factors are compared."""
+        is_factorial = self.formula is None and factor in compared and len(compared) > 1
+        return self.coding.get(factor, "sum" if is_factorial else "treatment")
 
 
 @dataclass(frozen=True)
@@ -142,6 +150,7 @@ class PlannedAnalysis(Rules):
             **({"covariates": list(self.covariates)} if self.covariates else {}),
             **({"items": self.items} if "items" in self.stated else {}),
             **({"bayes": self.bayes.given} if self.bayes else {}),
+            **({"coding": dict(self.coding)} if self.coding else {}),
         }
 
 
@@ -194,8 +203,16 @@ def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence
         bayes=read_prior(prior, different) if prior else None,
         covariates=tuple(map(str, spec.get("covariates") or ())),
         regions=tuple(regions_of(spec)),
+        coding=coding_by_factor(spec.get("coding") or {}, factors),
         stated=frozenset(key for key, given in spec.items() if given not in (None, [], {})),
     )
+
+
+def coding_by_factor(given: str | Mapping[str, str], factors: Iterable[str]) -> dict[str, str]:
+    """Return the coding of each factor for which one is given: for all, or by factor."""
+    if isinstance(given, str):
+        return dict.fromkeys(factors, given)
+    return {str(factor): str(coding) for factor, coding in given.items()}
 
 
 @dataclass(frozen=True)
@@ -228,10 +245,20 @@ class Plan(Rules):
     factors: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     crossing: CrossedFactors | None = None  # then ``factor`` and ``levels`` are those of its cells
 
+    @property
+    def compared(self) -> tuple[str, ...]:
+        """The factor that is compared, or both."""
+        return (self.factor,) if self.crossing is None else self.crossing.factors
+
+    @property
+    def codings(self) -> dict[str, str]:
+        """How each factor that is compared is coded."""
+        return {factor: self.coding_of(factor, self.compared) for factor in self.compared}
+
     def weights(self, difference: LevelDifference) -> dict[str, float]:
         """Return what a contrast weighs each level (or cell of two factors) with."""
         if self.crossing is None:
-            return {difference.first: 1.0, difference.second: -1.0}
+            return difference.level_weights
         return self.crossing.weights(difference.first, difference.second, difference.at)
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.plan.grammar import COVARIED, PLANNABLE, LevelDifference, Measure, Prior
+from analysis.plan.grammar import COVARIED, PLANNABLE, LevelDifference, Measure, Prior, levels_in
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"
@@ -15,6 +15,13 @@ EXPECTED = {
     "two-sided": "two-sided",
     "greater": "one-sided: greater than 0 expected",
     "less": "one-sided: less than 0 expected",
+}
+CODED = {
+    "sum": "sum coding",
+    "treatment": "treatment coding",
+    "helmert": "Helmert coding",
+    "sdif": "sliding-difference coding",
+    "planned": "planned-contrast coding",
 }
 READERS_SAID = {"human": "people", "simulated": "simulated readers"}
 STRUCTURE = (
@@ -211,7 +218,11 @@ def _of_contrasts(analysis: PlannedAnalysis) -> Iterator[str]:
         elif contrast.at:
             meaning = f"{difference} in trials with {contrast.at[0]} (a simple effect)"
         else:
-            other = next(name for name, levels in analysis.levels_of.items() if contrast.first not in levels)
+            other = next(
+                name
+                for name, levels in analysis.levels_of.items()
+                if not {*levels_in(contrast.first)} <= {*levels}
+            )
             meaning = f"{difference}, averaged over the levels of {other}"
         yield f"what is tested: {contrast.written} is {meaning}"
     if any(len(contrast.at) == 2 for contrast in analysis.contrasts) and any(
@@ -271,6 +282,8 @@ def _model(analysis: PlannedAnalysis) -> Iterator[str]:
             f"estimate of {', '.join(shares)}: differences in percentage points over participants and items (crossed-variance "
             "estimator), people compared with a model item by item; the logistic model of people is a check on the log-odds scale"
         )
+    codings = [f"{CODED[analysis.coding_of(name, analysis.factors)]} of {name}" for name in analysis.factors]
+    yield f"coding{'' if 'coding' in analysis.stated else DEFAULT}: {listing(codings)}; contrasts do not depend on it"
     if analysis.formula is not None:
         yield f"model: {analysis.formula}"
         yield (

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any
+
 from analysis.factorial import slopes_in_words
 from analysis.mixed import VarianceComponent
 from analysis.names import plain
+from analysis.plan import TIMES
 from analysis.readers import headed, spoken
 from analysis.results import Analysis, Contrast
 
@@ -34,9 +39,14 @@ def contrast_in_words(contrast: Contrast) -> str:
 def term_in_words(term: str, analysis: Analysis) -> str:
     """Name a fixed effect in words instead of column names."""
     factor, reference = analysis.plan.factor, analysis.levels[0]
+    coded = _coded_terms(analysis)
     if term == "(Intercept)":
+        if coded:
+            reference = _centre(analysis)
         where = f"{spoken(analysis.groups[0])}, {reference}" if len(analysis.groups) > 1 else reference
         return f"Intercept ({where})"
+    if coded:
+        return coded.get(term, term)
     parts = _parts_of(term, analysis)
     if analysis.plan.crossing is not None and not any(part.startswith("reader_group") for part in parts):
         words = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
@@ -50,6 +60,51 @@ def term_in_words(term: str, analysis: Analysis) -> str:
     if column is None:
         return f"{term.removeprefix(factor)} vs. {reference}"
     return f"{_level_of(term, analysis)} vs. {_reference_of(column, analysis)}"
+
+
+def _centre(analysis: Analysis) -> str:
+    """Return what the intercept of a model is the mean of, whose factors are not all treatment coded."""
+    codings = analysis.plan.codings
+    return ", ".join(
+        levels[0] if codings[name] == "treatment" else f"mean of {name}"
+        for name, levels in _compared(analysis).items()
+    )
+
+
+def _coded_terms(analysis: Analysis) -> dict[str, str]:
+    """Return the fixed effects in words where a factor is not treatment coded; empty otherwise."""
+    contrasts = {} if analysis.model is None else analysis.model.settings.get("contrasts", {})
+    if not contrasts:
+        return {}
+    parts = [
+        {
+            f"reader_group{group}": f"{headed(group)} vs. {spoken(analysis.groups[0])}"
+            for group in analysis.groups[1:]
+        },
+        *(
+            _columns_in_words(name, levels, contrasts.get(name, "treatment"))
+            for name, levels in _compared(analysis).items()
+        ),
+    ]
+    words: dict[str, str] = {}
+    for used in product((False, True), repeat=len(parts)):
+        chosen = [part.items() for part, is_used in zip(parts, used, strict=True) if is_used]
+        for columns in product(*chosen) if chosen else ():
+            words[":".join(name for name, _ in columns)] = TIMES.join(label for _, label in columns)
+    return words
+
+
+def _columns_in_words(name: str, levels: Sequence[str], coding: str | Mapping[str, Any]) -> dict[str, str]:
+    """Return what the coefficient of each of a factor's columns compares."""
+    if not isinstance(coding, str):
+        return {f"{name}{label}": label for label in coding}
+    if coding == "sum":
+        return {f"{name}{number}": f"{level} vs. mean" for number, level in enumerate(levels[:-1], 1)}
+    if coding == "helmert":
+        return {f"{name}{number}": f"{level} vs. levels before" for number, level in enumerate(levels[1:], 1)}
+    if coding == "sdif":
+        return {f"{name}{after}-{before}": f"{after} vs. {before}" for before, after in pairwise(levels)}
+    return {f"{name}{level}": f"{level} vs. {levels[0]}" for level in levels[1:]}
 
 
 def _parts_of(term: str, analysis: Analysis) -> list[str]:
@@ -111,6 +166,8 @@ def _reference_of(column: str, analysis: Analysis) -> str:
 def component_in_words(name: str, analysis: Analysis, *, confined: bool = False, alone: bool = False) -> str:
     """Name a random effect in words; ``confined``: its term is of people or models alone; ``alone``: it correlates with no other."""
     factor = analysis.plan.factor
+    if (coded := _coded_terms(analysis)) and name in coded:
+        return coded[name]
     if analysis.plan.crossing is not None:
         crossed = slopes_in_words(analysis.plan.crossing.among(analysis.levels))
         if name in crossed:

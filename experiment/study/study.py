@@ -22,6 +22,7 @@ from analysis.plan import (
     PlannedAnalysis,
     StudyPlan,
     faults_of,
+    faults_of_coding,
     faults_of_families,
     read_plan,
     read_sign_rule,
@@ -461,7 +462,12 @@ class Study:
 def planned_analyses(study: Study) -> list[PlannedAnalysis]:
     """Return the planned analyses of a validated study, with every default."""
     factors = {name: list(levels) for name, levels in study.factors.items()}
-    return [read_plan(str(name), spec, factors) for name, spec in study.get(*PLANNED, default={}).items()]
+    given = study.get("analysis", "coding")
+    coding = {} if given is None else {"coding": given}
+    return [
+        read_plan(str(name), {**spec, **coding}, factors)
+        for name, spec in study.get(*PLANNED, default={}).items()
+    ]
 
 
 def study_plan(study: Study) -> StudyPlan:
@@ -491,6 +497,7 @@ def check_planned(study: Study, faults: Faults) -> None:
         if isinstance(spec, Mapping):
             faults.check(_check_plan, study, faults, path)
     faults.check(_check_families, study, faults, reads=[PLANNED])
+    faults.check(_check_coding, study, faults, reads=[*factor_settings(), ("analysis", "coding"), PLANNED])
 
 
 def _reads_for_set_times(study: Study) -> bool:
@@ -544,6 +551,19 @@ def _times_words(study: Study) -> bool:
         if "read" in step
         for read in study.steps_at_all_levels("read", step["read"])
     )
+
+
+def _check_coding(study: Study, faults: Faults) -> None:
+    """Check that codings are of factors, and that planned contrasts make a coding where they are to."""
+    given = study.get("analysis", "coding", default={})
+    for factor in given if isinstance(given, Mapping) else ():
+        if factor not in study.factors:
+            fault = unknown_name("factor", factor, study.factors)
+            place = study.place("analysis", "coding", factor)
+            faults.found.append(UserError(f"{place}: {fault.message}", mend=fault.mend))
+    if len(faults.found) == 0:
+        for analysis in planned_analyses(study):
+            faults.add(study.place, (*PLANNED, analysis.name), faults_of_coding(analysis))
 
 
 def _check_families(study: Study, faults: Faults) -> None:

@@ -281,10 +281,10 @@ def test_model_tables_name_both_factors_and_order_slopes(
     rows = model_table(replace(own, model=replace(accuracy.model)), "model").rows
     firsts = [row[0] for row in rows]
     assert firsts[:4] == [
-        "Intercept (word/plain)",
-        "transposed vs. word",
-        "cursive vs. plain",
-        "transposed × cursive",
+        "Intercept (mean of item_type, mean of font)",
+        "word vs. mean",
+        "plain vs. mean",
+        "word vs. mean × plain vs. mean",
     ]
     assert [one for one in firsts if one.startswith("Participant")] == [
         "Participant: intercept",

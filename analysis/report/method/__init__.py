@@ -28,7 +28,7 @@ from analysis.exclusions import (
 )
 from analysis.mixed import Fit
 from analysis.names import in_words
-from analysis.plan import ALPHA, MEASURES
+from analysis.plan import ALPHA, CODED, MEASURES
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
@@ -482,6 +482,9 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "bounded": {title: bounds for title, bounds in bounded.items() if bounds is not None and len(people)},
         **{"most_columns": MOST_COLUMNS, "items_for_a_column": ITEMS_FOR_A_COLUMN},
         "conditions_apart": (CONDITIONS_APART[0], CONDITIONS_APART[-1]),
+        "codings": sorted(
+            {CODED[coding] for analysis in fitted for coding in analysis.plan.codings.values()}
+        ),
         "has_two_factors": any(analysis.plan.crossing is not None for analysis in fitted),
         "has_results": any(analysis.has_results for analysis in analyses),
         "is_adjusted": any(

@@ -11,7 +11,7 @@ import numpy as np
 from analysis import apa
 from analysis.bayes import posterior_of
 from analysis.mixed import VarianceComponent, r_squared
-from analysis.plan import Measure
+from analysis.plan import CODED, Measure
 from analysis.planned import of_trials
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
@@ -58,8 +58,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         who=_who(analysis),
         outcome=_outcome(analysis),
         units=_units(model, analysis),
-        levels=analysis.levels,
-        reader=spoken(analysis.groups[0]) if len(analysis.groups) > 1 else "",
+        coding=_coding(analysis),
         exp=np.exp,
     )
     width = len(table.columns)
@@ -84,6 +83,22 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
             ]
     withheld = "the likelihood of this model has no maximum" if model.runs_away else ""
     return replace(table, rows=(*table.rows, *more), withheld=withheld)
+
+
+def _coding(analysis: Analysis) -> str:
+    """State how conditions are coded, and what is the reference."""
+    codings = analysis.plan.codings
+    reader = [spoken(analysis.groups[0])] if len(analysis.groups) > 1 else []
+    if set(codings.values()) == {"treatment"}:
+        return f"Treatment coding with {' and '.join([analysis.levels[0], *reader])} as reference."
+    used = analysis.model.settings.get("contrasts", {}) if analysis.model else {}
+    named = [
+        f"{CODED[coding if coding != 'planned' or isinstance(used.get(factor), dict) else 'sum']} of {factor}"
+        for factor, coding in codings.items()
+    ]
+    with_reader = f"; {reader[0]} is the reference reader" if reader else ""
+    text = f"{apa.listing(named)}{with_reader}."
+    return f"{text[0].upper()}{text[1:]}"
 
 
 def _who(analysis: Analysis) -> str:
