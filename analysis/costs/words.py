@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
@@ -19,7 +19,7 @@ from analysis.heldout import FOLDS, OutcomeModel, compete
 from analysis.intervals import over_items, within_participant_half_widths
 from analysis.mixed import fit, margins
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.regions import frequency_of, letters_in
+from analysis.regions import NAMES, frequency_of, letters_in
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
@@ -156,20 +156,64 @@ WITHIN_PARTICIPANTS, WITHIN_ITEMS, NONE = "within participants", "within items",
 
 @dataclass(frozen=True)
 class ReadingProfile:
-    """Means by place around a changed word."""
+    """Means by place around a changed word, or around the first word of a named region."""
 
     table: pd.DataFrame
     factor: str
     levels: tuple[str, ...]  # the one against which costs are measured first
+    # the first place of each named region, and the one after its last, in most items; empty around changed words
+    regions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def reading_profile(tables: Tables, factor: str, table: WordTable | None = None) -> ReadingProfile:
     """Average times and surprisal by place, with intervals by Cousineau (2005) and Morey (2008)."""
     table = word_table(tables, factor) if table is None else table
     table = replace(table, words=table.words.assign(at=places(table)))
+    return ReadingProfile(_by_place(region_rows(tables, table), factor, table.levels), factor, table.levels)
+
+
+def region_profile(tables: Tables, factor: str, region: str) -> ReadingProfile:
+    """Average times and surprisal by place around the first word of a named region, as :func:`reading_profile` does.
+
+    A place has means where at least half of the items have a word there; it reaches two words beyond all named regions.
+    """
+    on, levels = [*_KEY, *tables.factors], tuple(tables.levels_of(factor))
+    parts = []
+    for batch in used_regions(tables):
+        if NAMES in batch:
+            named = batch.loc[batch[NAMES].notna(), [*on, "region", NAMES]].drop_duplicates()
+            parts.append(named.assign(name=named[NAMES].str.split(",")).explode("name"))
+    words = pd.concat(parts, ignore_index=True).drop_duplicates() if parts else pd.DataFrame()
+    if words.empty or not (words["name"] == region).any():
+        return ReadingProfile(_by_place(iter(()), factor, levels), factor, levels)
+    first = (
+        words[words["name"] == region].groupby(on, dropna=False)["region"].min().rename("first").reset_index()
+    )
+    words = words.merge(first, on=on)
+    spans = (words["region"] - words["first"]).groupby([words[name] for name in [*on, "name"]], dropna=False)
+    ends = pd.DataFrame({"first": spans.min(), "end": spans.max() + 1}).reset_index("name")
+    regions = {
+        str(name): (int(rows["first"].mode()[0]), int(rows["end"].mode()[0]))
+        for name, rows in ends.groupby("name", sort=False)
+    }
+    reach = min(begin for begin, _ in regions.values()) - BEFORE, max(end for _, end in regions.values()) + 1
+
+    def placed() -> Iterator[pd.DataFrame]:
+        for batch in used_regions(tables):
+            rows = batch.merge(first, on=on)
+            rows["at"] = rows["region"] - rows["first"]
+            yield rows[rows["at"].between(*reach)]
+
+    table = _by_place(placed(), factor, levels)
+    common = table.groupby("place")["words"].transform("sum")
+    return ReadingProfile(table[common >= common.max() / 2], factor, levels, regions)
+
+
+def _by_place(batches: Iterator[pd.DataFrame], factor: str, levels: tuple[str, ...]) -> pd.DataFrame:
+    """Average the words of batches by their place in the column ``at``."""
     keys = ["measure", "reader_group", "reader_kind", "unit", factor, "at"]
     sums = KeyedSums(keys)
-    for batch in region_rows(tables, table):
+    for batch in batches:
         rows = batch[batch["at"].notna() & batch[factor].notna()]
         people = rows["reader_kind"].isin(PARTICIPANT_KINDS)
         rows = rows.assign(
@@ -181,17 +225,15 @@ def reading_profile(tables: Tables, factor: str, table: WordTable | None = None)
     columns = [*keys[:3], factor, "place", "mean", "low", "high", "interval", "units", "words"]
     cells = sums.table
     if cells.empty:
-        return ReadingProfile(pd.DataFrame(columns=columns), factor, table.levels)
+        return pd.DataFrame(columns=columns)
     cells["value"] = cells["sum"] / cells["count"]
     parts = []
     for measure in (TIME, SURPRISAL):
         rows_of_measure = cells[cells["measure"] == measure]
         for group in group_order(rows_of_measure):
             rows_of_group = rows_of_measure[rows_of_measure["reader_group"] == group]
-            parts.append(
-                _means(rows_of_group, factor, table.levels).assign(measure=measure, reader_group=group)
-            )
-    return ReadingProfile(pd.concat(parts, ignore_index=True)[columns], factor, table.levels)
+            parts.append(_means(rows_of_group, factor, levels).assign(measure=measure, reader_group=group))
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 def places(table: WordTable) -> Array:

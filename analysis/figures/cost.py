@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from typing import Any
@@ -255,7 +255,7 @@ _UNITS: dict[bool, dict[str, Any]] = {  # by whether it is a time
 
 
 def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]:
-    """Draw means by place around a changed word: people's times, then each model's surprisal."""
+    """Draw means by place around a changed word or a named region: people's times, then each model's surprisal."""
     table, factor = profile.table, profile.factor
     if table["place"].nunique() < 2:
         return []
@@ -270,8 +270,12 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
     look, shapes = _readers(table), condition_looks(levels)
     key = key_height(shapes)
     places = sorted(table["place"].unique())
+    regions = profile.regions or {"changed": (0, 1)}
     names = [
-        "changed" if place == 0 else f"{'+' if place > 0 else ''}{apa.number(place, 0)}" for place in places
+        "changed"
+        if place == 0 and not profile.regions
+        else f"{'+' if place > 0 else ''}{apa.number(place, 0)}"
+        for place in places
     ]
     room = Room(2.05, below=key + 0.45, left=0.55, columns=COLUMNS, between=0.62, shared="x", widest=3.6)
 
@@ -285,7 +289,7 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
                 axes.set_xticks(places, names)
                 axes.tick_params(labelsize=8)
                 marks.numbered(axes.yaxis, marks.general, nbins=6, integer=measure == TIME)
-                axes.axvspan(-0.5, 0.5, color="#F1F1F1", zorder=0, linewidth=0)
+                _shade(axes, regions, is_named=bool(profile.regions))
                 if index % COLUMNS == 0 or measure != series[index - 1][0][0]:
                     axes.set_ylabel(unit["axis"], fontsize=8.5, labelpad=2)
                 title_of = fitted(f"{'ABCDEFGH'[index]}  {look[group].label}: {unit['noun']}", 44)
@@ -297,7 +301,11 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
                 ends = np.array([axes.get_ylim() for axes in reader_axes])
                 for axes in reader_axes:
                     axes.set_ylim(ends.min(), ends.max())
-            axis_name(figure, panels, "Place of the word, counted from a changed word (0)", key + 0.1)
+            counted = next(
+                (f"the first word of {region}" for region, span in profile.regions.items() if span[0] == 0),
+                "a changed word",
+            )
+            axis_name(figure, panels, f"Place of the word, counted from {counted} (0)", key + 0.1)
             condition_key(figure, panels, shapes, lines=True)
         shown = {group: look[group] for (_, group), _ in series}
         conditions = [
@@ -307,9 +315,26 @@ def reading_profile_figures(name: str, profile: ReadingProfile) -> list[Drawing]
         ]
         kinds = {mark.kind for mark in look.values()}
         values = {"base": profile.levels[0], "shares": len(shares), "told": conditions, "every": kinds}
+        values["regions"] = list(profile.regions)
         return Drawing.described(name, figure, shown, "reading_profiles", title=title, **values)
 
-    return paged(name, f"Reading word by word around a changed word, by {factor}", series, draw, _MOST)
+    where = "the named regions" if profile.regions else "a changed word"
+    return paged(name, f"Reading word by word around {where}, by {factor}", series, draw, _MOST)
+
+
+def _shade(axes: Axes, regions: Mapping[str, tuple[int, int]], *, is_named: bool) -> None:
+    """Shade the places of regions, with their names above the points."""
+    in_order = sorted(regions.items(), key=lambda region: region[1])
+    for turn, (region, (begin, end)) in enumerate(in_order):
+        shade = "#F1F1F1" if turn % 2 == 0 else "#E6E6E6"
+        axes.axvspan(begin - 0.5, end - 0.5, color=shade, zorder=0, linewidth=0)
+        if is_named:
+            x, y = (begin + end - 1) / 2, 0.98
+            where = axes.get_xaxis_transform()
+            axes.text(x, y, region, transform=where, ha="center", va="top", fontsize=7)
+    if is_named:
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.1 * (high - low))
 
 
 def _shares(levels: list[str]) -> list[list[str]]:

@@ -9,6 +9,7 @@ from analysis.plan.checks import (
 )
 from analysis.plan.grammar import (
     CODINGS,
+    COVARIATES,
     COVARIED,
     DESCRIBED,
     IN,
@@ -71,6 +72,7 @@ __all__ = [
     "ALPHA",
     "CODED",
     "CODINGS",
+    "COVARIATES",
     "COVARIED",
     "DESCRIBED",
     "IN",

@@ -144,8 +144,13 @@ WORDS_WITH_ONE_TYPO = PLANNABLE["recovered_with_one_typo"]
 OF_REGIONS = ("region_time", "surprisal", "entropy")
 """Measures of named regions; only surprisal is one of whole texts too."""
 
-COVARIATES = ("trial_index", "letters", "zipf", "previous_zipf")
-"""What a plan can hold constant: the place of a trial, and the length and frequency of what is read."""
+COVARIATES = {
+    "trial_index": "trial number",
+    "letters": "number of letters",
+    "zipf": "word frequency (Zipf)",
+    "previous_zipf": "frequency of the previous word (Zipf)",
+}
+"""What a plan can hold constant, in words: the place of a trial, and the length and frequency of what is read."""
 
 COVARIED = ("reading_time", "rt", "region_time", "rating")
 """Measures whose models can hold covariates constant."""

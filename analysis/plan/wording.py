@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.plan.grammar import COVARIED, PLANNABLE, LevelDifference, Measure, Prior, levels_in
+from analysis.plan.grammar import COVARIATES, COVARIED, PLANNABLE, LevelDifference, Measure, Prior, levels_in
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"
@@ -55,7 +55,9 @@ def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
         *(f"{line[0].upper()}{line[1:]}" for line in _equivalence(analysis, plan)),
         *([_bayes(analysis.bayes)] if analysis.bayes else []),
         *(
-            [f"The model holds {listing(analysis.covariates)} constant (centred)"]
+            [
+                f"The model of times is adjusted for {listing([COVARIATES[name] for name in analysis.covariates])}"
+            ]
             if analysis.covariates
             else []
         ),
@@ -298,7 +300,11 @@ def _model(analysis: PlannedAnalysis) -> Iterator[str]:
         crossed_with = "the reader crossed with " if len(readers) > 1 and measure.name not in shares else ""
         of_measure = f" of {measure.name}" if len(analysis.by_measure) > 1 else ""
         held = analysis.covariates if measure.kind in COVARIED else ()
-        also = f", with {listing(held)} held constant (centred)" if held else ""
+        also = (
+            f", adjusted for {listing([COVARIATES[name] for name in held])}, each minus its mean"
+            if held
+            else ""
+        )
         yield f"model{of_measure}{DEFAULT}: {measure.model}; fixed effects are {crossed_with}{fixed}{also}"
     slopes = (
         f"{', '.join(analysis.factors)} and their interaction (where they vary within a unit)"

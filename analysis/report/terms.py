@@ -7,9 +7,10 @@ from itertools import pairwise, product
 from typing import Any
 
 from analysis.factorial import slopes_in_words
+from analysis.frames import CENTRED
 from analysis.mixed import VarianceComponent
 from analysis.names import plain
-from analysis.plan import TIMES
+from analysis.plan import COVARIATES, TIMES
 from analysis.readers import headed, spoken
 from analysis.results import Analysis, Contrast
 
@@ -45,6 +46,8 @@ def term_in_words(term: str, analysis: Analysis) -> str:
             reference = _centre(analysis)
         where = f"{spoken(analysis.groups[0])}, {reference}" if len(analysis.groups) > 1 else reference
         return f"Intercept ({where})"
+    if (covariate := COVARIATES.get(term.removesuffix(CENTRED))) is not None and term.endswith(CENTRED):
+        return f"{covariate[0].upper()}{covariate[1:]}, centered"
     if coded:
         return coded.get(term, term)
     parts = _parts_of(term, analysis)

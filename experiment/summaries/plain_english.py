@@ -443,7 +443,7 @@ def session_told(
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
     return SessionSummary(
-        _materials(items, _corpus_of(study)),
+        _materials(items, _corpus_of(study)) + _regions(study),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
         _lists(study, numbers, verbs) + _orders(study),
         _screens(study),
@@ -506,6 +506,15 @@ def _materials(items: Sequence[Item], corpus: str) -> str:
     taken = f" from {corpus}" if corpus else ""
     text = listing([f"{_counted(roles['test'], 'item')}{taken}{named}", *other_items])
     return f"{text}.{_left_intact(items)}"
+
+
+def _regions(study: Study) -> str:
+    """Name the regions of the texts that are read, with the place of each; empty without any."""
+    named = [
+        f"{name} ({'marked in each text' if place is None else f'{place.words} {place.side} {place.other}'})"
+        for name, place in study.regions.items()
+    ]
+    return f" Named regions of the texts: {listing(named)}." if named else ""
 
 
 def _left_intact(items: Sequence[Item]) -> str:

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
-from analysis.plan_runner import carry_out_all
+from analysis.costs.words import region_profile
+from analysis.parameter_recovery import recovered, recovery_plans
+from analysis.plan_runner import carry_out, carry_out_all
 from analysis.planned import plans
+from analysis.report.chapters.regions import write as write_chapter
 from analysis.tables import load
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
@@ -23,6 +26,7 @@ from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.analysis.chapters import chapter_of, drawings_in, material_of, rows_in, tables_in
 
 REGIONS = "{critical: marked, spill: 2 after critical, pre: 1 before critical}"
 TABLE = """\
@@ -231,6 +235,21 @@ def test_effects_on_regions_are_found_by_the_plan_with_its_covariates(make):
     sums = in_critical.groupby(["session_id", "trial_index"])["rt"].sum()
     at = tables.trials.set_index(["session_id", "trial_index"])["region_time_critical"]
     assert at.loc[sums.index].to_numpy() == pytest.approx(sums.to_numpy())
+    profile = region_profile(tables, "comma", "critical")
+    assert profile.regions == {"pre": (-1, 0), "critical": (0, 2), "spill": (2, 4)}
+    means = profile.table.set_index(["comma", "place"])["mean"]
+    assert means["present", 0] / means["absent", 0] == pytest.approx(math.exp(-0.4), rel=0.1)
+    assert means["present", -1] / means["absent", -1] == pytest.approx(1.0, rel=0.1)
+    chapter = chapter_of(write_chapter, material_of(tables, analyses))
+    assert list(drawings_in(chapter)) == ["regions_comma"]
+    assert len(rows_in(tables_in(chapter)["regions_comma"])) == len(profile.table)
+    assert [plan.measure.name for plan in recovery_plans(tables)] == [
+        "region_time_critical",
+        "region_time_spill",
+    ]
+    (simulated,) = recovered(carry_out(recovery_plans(tables)[0], tables), tables)
+    assert simulated.truth == pytest.approx(-0.4)
+    assert simulated.covered
 
 
 def test_one_excluded_word_excludes_its_region(make, tmp_path):

@@ -20,6 +20,7 @@ from analysis.report.chapters import (
     rankings,
     ratios,
     recovered_text,
+    regions,
     robustness,
     sensitivity,
 )
@@ -47,6 +48,7 @@ def _profiles(material: Material) -> Chapter | None:
 BEFORE_PAPERS = (
     Declared("robustness", robustness.write),
     Declared("model-checks", model_checks.write),
+    Declared("regions", regions.write),
     Declared("missing", missing.write),
     Declared("sensitivity", sensitivity.write),
     Declared("recovered-text", recovered_text.write),

@@ -438,6 +438,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
             "estimated": bool(estimated),
             "has_shares": bool(shares),
             "timed": len(timed),
+            "has_regions": any(analysis.plan.measure.region for analysis in analyses),
             "other_linear": list(
                 dict.fromkeys(
                     f"{'log ' * analysis.plan.measure.logged}{analysis.plan.measure.noun}"

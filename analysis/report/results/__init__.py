@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.descriptives import ConditionMean
 from analysis.multiple_comparisons import family_name
-from analysis.plan import ALPHA, Measure, remarks_about
+from analysis.plan import ALPHA, COVARIATES, Measure, remarks_about
 from analysis.random_structure import on_models_in_general
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.apa_tables import decimals
@@ -181,6 +181,7 @@ def _model(analysis: Analysis, table: str | None) -> Markup:
         who=apa.listing([spoken(group) for group in analysis.of_model.groups]),
         where=f" (Table {table})" if table else "",
         compared=[*compared, *(["reader group"] if len(analysis.groups) > 1 else [])],
+        covariates=apa.listing([COVARIATES[name] for name in plan.covariates]),
         steps=0 if model is None else len(model.steps) - 1,
     )
 
