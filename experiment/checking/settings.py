@@ -180,6 +180,30 @@ def check_models(study: Study, faults: Faults) -> None:
     for name, settings in study.models.items():
         faults.check(_check_model, study, name, settings)
     faults.check(_check_embeddings, study)
+    faults.check(_check_questions_asked, study, reads=[("procedure",), ("published",)])
+
+
+def _check_questions_asked(study: Study) -> None:
+    """Raise an error if models are to answer questions about participants where they cannot."""
+    if study.get("models", "questions") != "asked":
+        return
+    given = (
+        study.get("models", "yoke", default="lists"),
+        study.get("models", "context", default="independent"),
+    )
+    for reason, is_so in (
+        (
+            "no screen asks participants anything",
+            not any("questions" in one for one in study.get("procedure")),
+        ),
+        ("models follow the sessions of people", given[0] == "human" or given[1] == "teacher_forced"),
+        ("prompts are those of a paper, which asks nothing of the kind", "prompts" in study.published),
+    ):
+        if is_so:
+            raise UserError(
+                f"{study.place('models', 'questions')} is 'asked', and {reason}",
+                mend="Take `questions: asked` out.",
+            )
 
 
 def _check_model(study: Study, name: str, settings: Mapping[str, Any]) -> None:

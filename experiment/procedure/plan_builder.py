@@ -6,7 +6,7 @@ import string
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 from experiment.lists import (
     SessionPlace,
@@ -21,12 +21,14 @@ from experiment.lists import (
     session_levels,
 )
 from experiment.procedure.questions import (
+    TRIAL_FIELD,
     comprehension_screen,
     device_rules,
     eligibility_questions,
     make_question,
     seen_question,
     shuffled,
+    steps_of_question,
 )
 from experiment.procedure.steps import (
     LINE_LENGTH,
@@ -167,6 +169,32 @@ class PlanBuilder:
                 result.append(comprehension_screen(self.study, counts["comprehension"], value))
         at = next((i + 1 for i, screen in enumerate(result) if screen["kind"] == "consent"), 0)
         return [self._in_order(screen) for screen in (*result[:at], *self._eligibility(), *result[at:])]
+
+    def asked_as_trials(self, screens: Sequence[Screen]) -> list[Screen]:
+        """Return screens with questions about the reader as blocks of fillers, numbered after all other trials, for models."""
+        return [
+            self._block_of_questions(screen)
+            if screen["kind"] == "questions" and not screen["screening"] and not screen.get("comprehension")
+            else screen
+            for screen in screens
+        ]
+
+    def _block_of_questions(self, screen: Screen) -> Screen:
+        shared = SharedBySteps(self.labels, language=self.study.language)
+        trials = []
+        for question in screen["questions"]:
+            choices = tuple(option["label"] for option in question["options"] or ()) or None
+            for name, (kind, settings, row) in steps_of_question(question).items():
+                shown = {} if row is None else {TRIAL_FIELD: row}
+                item = _item_of(self.study, name, screen["name"], "filler", shown, choices)
+                made = make_step(kind, settings, item, [], shared)
+                trials.append(
+                    self._row(
+                        item, screen["name"], {"trial": [{kind: settings}]}, [made], exemplars=[], order=[]
+                    )
+                )
+        pauses = {"break_every": None, "break_minimum_ms": 0, "feedback": None}
+        return {"kind": "block", "block": screen["name"], "name": None, **pauses, "trials": trials}
 
     def _screen(self, kind: str, value: Any, counts: Mapping[str, int]) -> Screen:
         if kind in ("consent", "debrief"):
@@ -505,27 +533,39 @@ def make_checks(
         else:
             word = str(draw.choice(list(labels)))
             text = texts["check_choose"].format(label=word)
-        provenance: Any = {
+        choices = tuple(labels) if kind in CHOSEN else None
+        item = _item_of(study, f"check-{place}", CHECKS, "attention_check", {CHECK_FIELD: text}, choices)
+        made.append((replace(item, answer=word), word))
+    return made
+
+
+def _item_of(
+    study: Study,
+    name: str,
+    set_name: str,
+    role: Literal["attention_check", "filler"],
+    shown: Mapping[str, str],
+    choices: tuple[str, ...] | None,
+) -> Item:
+    """Return an item that is made with the plan: a check, or a question about the reader."""
+    return Item(
+        item_id=name,
+        set_name=set_name,
+        role=role,
+        condition={},
+        shown=dict(shown),
+        intact={},
+        choices=choices,
+        answer=None,
+        provenance={
             "source": "wrods",
             "source_id": None,
             "split": None,
             "licence": None,
             "operation": "none",
             "seed": study.seed,
-        }
-        item = Item(
-            item_id=f"check-{place}",
-            set_name=CHECKS,
-            role="attention_check",
-            condition={},
-            shown={CHECK_FIELD: text},
-            intact={},
-            choices=tuple(labels) if kind in CHOSEN else None,
-            answer=word,
-            provenance=provenance,
-        )
-        made.append((item, word))
-    return made
+        },
+    )
 
 
 def check_step(
@@ -571,6 +611,7 @@ def plan_session(
     session_key: str | None = None,
     order_row: int = 0,
     version: int = 1,
+    is_of_model: bool = False,
 ) -> Plan:
     """Return the plan of one session of a study (the format is in ``docs/contracts.md``).
 
@@ -580,6 +621,8 @@ def plan_session(
         All built items of the study.
     list_id, session_key, order_row
         The session's place in the design (:class:`experiment.lists.SessionPlace`).
+    is_of_model
+        Whether questions about the reader are trials, if the study asks models (``models: {questions: asked}``).
     """
     session = PlanBuilder(
         study,
@@ -588,9 +631,12 @@ def plan_session(
         label_map=label_map_of(study, items, list_id),
         between=session_levels(study, items, list_id),
     )
+    screens = session.screens()
+    if is_of_model and study.get("models", "questions") == "asked":
+        screens = session.asked_as_trials(screens)
     return as_plan(
         session,
-        session.screens(),
+        screens,
         version=version,
         context=study.get("models", "context", default="independent"),
     )

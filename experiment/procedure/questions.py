@@ -113,6 +113,32 @@ def answer_names(question: Question) -> list[str]:
     return [str(row["name"]) for row in question["rows"]] if "rows" in question else [str(question["name"])]
 
 
+MOST_LETTERED = 26
+TRIAL_FIELD = "text"
+"""The field of a question's trial that holds the row of a matrix."""
+
+
+def steps_of_question(question: Question) -> dict[str, tuple[str, dict[str, Any], str | None]]:
+    """Return how models answer a question as trials, by the name of the answer: the step, its settings, and the row of a matrix.
+
+    None of a question that depends on other answers, or that ticks several options.
+    """
+    kind, name = question["type"], str(question["name"])
+    ends = {end: question[end] for end in ("from", "to", "low", "high") if question[end] is not None}
+    given: dict[str, Any] = {"ask": question["ask"]}
+    if "only" in question or kind in ("several", "vocabulary"):
+        return {}
+    if kind == MATRIX:
+        scale = ends if "from" in ends else {"points": [option["label"] for option in question["options"]]}
+        settings = {**given, **scale, "show": TRIAL_FIELD}
+        return {str(row["name"]): ("rate", settings, str(row["text"])) for row in question["rows"]}
+    if kind in ("scale", "slider"):
+        return {name: ("rate", {**given, **ends, **({"as": kind} if kind == "slider" else {})}, None)}
+    is_lettered = 0 < len(question["options"] or ()) <= MOST_LETTERED
+    read_as = "option" if is_lettered else "number" if kind == "number" else "text"
+    return {name: ("answer", {**given, "read_as": read_as}, None)}
+
+
 def failed_checks(questions: Sequence[Question], answers: Mapping[str, Any]) -> tuple[int, int]:
     """Return how many attention checks among the rows of matrices were not answered as they ask, and how many were asked."""
     checks = [

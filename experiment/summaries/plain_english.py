@@ -83,15 +83,20 @@ def tell(
     plan = plan_session(study, items, list_id=lists[0])
     trials = trials_of(plan)
     tested = [trial for trial in trials if not trial["is_practice"]]
+    models_plan = plan_session(study, items, list_id=lists[0], is_of_model=True)
+    asked = trials_of(models_plan)
     durations = _durations(study, items, lists, plan)
     longest = max(durations.values(), key=lambda duration: duration.minutes)
     models = {
-        name: _model(study, items, name, settings, plan, trials) for name, settings in study.models.items()
+        name: _model(study, items, name, settings, models_plan, asked)
+        for name, settings in study.models.items()
     }
     if probes is not None:
         for name, described in models.items():
-            described |= _held_against(study, name, plan, probes)
-            described |= size_of(study, model_settings(study, name), plan, described["trials"], speeds or {})
+            described |= _held_against(study, name, models_plan, probes)
+            described |= size_of(
+                study, model_settings(study, name), models_plan, described["trials"], speeds or {}
+            )
     numbers = {
         "study": study.id,
         "items": len({(item.set_name, item.item_id) for item in items if item.role == "test"}),
@@ -280,7 +285,10 @@ def _model(
     model = ModelSettings.of(settings, study.folder)
     plans = [
         plan,
-        *(plan_session(study, items, list_id=list_id) for list_id in _first_lists(study, items, lists)[1:]),
+        *(
+            plan_session(study, items, list_id=list_id, is_of_model=True)
+            for list_id in _first_lists(study, items, lists)[1:]
+        ),
     ]
     counted = [prompt_characters(study, model, plan) for plan in plans]
     n_trials, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
@@ -681,8 +689,8 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 f"within {_counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
             )
         elif screen["kind"] == "questions" and not screen["screening"]:
-            asked = ", ".join(map(_question, screen["questions"]))
-            sentences.append(f"The questions {verbs['are']} {asked}.")
+            asked = listing(list(map(_question, screen["questions"])))
+            sentences.append(f"A screen of questions {verbs['asks']} for {asked}.")
         elif screen["kind"] == "practice":
             passing = screen.get("pass")
             needed = (

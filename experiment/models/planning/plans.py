@@ -168,7 +168,9 @@ def plan_sessions(
     def of_list(list_id: int, variant: int) -> SessionTemplate:
         if (list_id, variant) not in scripts:
             if list_id not in plans:
-                plans[list_id] = plan_session(study, study.items, list_id=list_id, version=version)
+                plans[list_id] = plan_session(
+                    study, study.items, list_id=list_id, version=version, is_of_model=True
+                )
             scripts[list_id, variant] = SessionTemplate({**plans[list_id], "prompt_variant": variant}, manner)
         return scripts[list_id, variant]
 

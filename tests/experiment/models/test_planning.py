@@ -232,6 +232,53 @@ def test_texts_that_are_only_read_are_trials_of_models_that_tell_surprisal(make_
     assert len(sessions(study, use="openai:m", label_scoring="whole")[0]) == 4
 
 
+ASKED = (
+    "  - debrief: debrief.md\n",
+    """\
+  - questions:
+      habit: {ask: How true?, type: matrix, rows: {films: I watch films., books: I read.}, points: ["no", partly, "yes"]}
+      use: {ask: How well?, type: matrix, rows: {films: I see films.}, from: 1, to: 7, low: badly, high: well}
+      effort: {ask: How hard?, type: slider, from: 0, to: 100}
+      years: {ask: How many years?, type: number}
+      school: {ask: Which school?, type: choice, options: [small, large]}
+      why: {ask: Why?, type: text, only: {school: small}}
+      scripts: {ask: Which scripts?, type: several, options: [Latin, Greek]}
+  - debrief: debrief.md
+""",
+)
+
+
+def test_models_are_asked_questions_about_participants_where_the_study_says_so(make_study):
+    silent, asked = (make_study(with_models(*lines), ASKED) for lines in ((), ("questions: asked",)))
+    plain, session = sessions(silent)[0], sessions(asked)[0]
+    assert [one["trial_index"] for one in plain.trials] == [one["trial_index"] for one in session.trials][
+        : len(plain)
+    ]
+    requests = session.begin({})[len(plain) :]
+    trials = [session.trial_of(request.work_key) for request in requests]
+    assert [trial["item_id"] for trial in trials] == [
+        "habit_films",
+        "habit_books",
+        "use_films",
+        "effort",
+        "years",
+        "school",
+    ]
+    assert all(trial["is_filler"] and trial["block"] == "questions-1" for trial in trials)
+    assert [request.labels for request in requests[:3]] == [("no", "partly", "yes")] * 2 + [tuple("1234567")]
+    replies = ["partly", "yes", "4", "62", "12", "large"]
+    for request, text, expected in zip(requests, replies, [2.0, 3.0, 4.0, 62.0, None, None], strict=True):
+        score = session.verdict(reply(request, text))
+        assert (score.response_status, score.correct, score.score) == ("valid", None, expected), (
+            request.work_key
+        )
+    assert (
+        "I watch films." in requests[0].messages[-1].content
+        and "1 (badly)" in requests[2].messages[-1].content
+    )
+    assert "(A) small" in requests[5].messages[-1].content
+
+
 def test_the_target_behind_a_prime_is_scored_as_label_and_as_text(make_study):
     prime = "- prime: {show: word, for: 50 ms}\n        - choose: {show: target, keys: {word: j, nonword: f}}"
     items = [
@@ -326,6 +373,8 @@ def test_prompts_are_shown_by_kind_and_a_conversation_with_its_second_turn(make_
         ((with_models(who='m: {use: "openai:m", dtype: float32}'),), r"m\.dtype: .*openai:m"),
         ((with_models("context: session", "strategy: unscramble_first"),), r"models\.context"),
         ((with_models("budget: forty"),), r'budget is "forty"'),
+        ((with_models("questions: asked"),), "no screen asks"),
+        ((with_models("questions: asked", "yoke: human"), ASKED), "follow the sessions of people"),
     ],
 )  # fmt: skip
 def test_settings_that_mean_nothing_or_do_not_go_together_are_refused(make_study, changes, words):
