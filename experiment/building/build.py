@@ -41,6 +41,7 @@ from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
 from experiment.lists import conditions, items_of_list, list_ids, possible_orders
+from experiment.media import with_media
 from experiment.shown_steps import ShownSteps, check_shown_steps
 from experiment.study import Study
 from experiment.study.format import key_remark
@@ -628,7 +629,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     tested, practice = made
     language = tested.language or study.language
     items = with_sentences(study, [*tested.items, *practice.items], language)
-    items = with_token_measures(items, tokenizer)
+    items = with_media(study, with_token_measures(items, tokenizer))
     list_ids(study, items)  # raises an error if items lack conditions of a Latin square
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)

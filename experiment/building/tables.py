@@ -32,6 +32,7 @@ from experiment.building.reading import with_chunks, without_marks
 from experiment.building.regions import regions_in_words, with_regions, without_region_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
+from experiment.media import description_of, media_of
 from experiment.procedure import accepted
 from experiment.shown_steps import OF_ITEMS
 from experiment.study import Study
@@ -660,14 +661,15 @@ def sentences(
     has_answers = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
     first_only = design.role == "practice" and level_column is None and design.factor is not None
+    described = [name for field in media_of(study) if (name := description_of(field)) in rows[0]]
     columns = SentenceColumns(
-        also_show=tuple(name for name in shown_fields(study) if name != "sentence"),
+        also_show=(*(name for name in shown_fields(study) if name != "sentence"), *described),
         answer="answer" if has_answers else None,
         choices=None if keys is None else tuple(keys) if isinstance(keys, dict) else "choices",
         level=level_column,
         only_level=next(iter(design.levels)) if first_only else None,
         targets=targets_of(study),
-        optional=tuple(cells_left_empty(study)),
+        optional=(*cells_left_empty(study), *described),
         shared=shared or {},
     )
     places = {item: f"{design.source}, line {line}" for item, line in lines.items()}

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.bundle import bundle_folder
+from experiment.media import SUFFIXES, contents_of
 from experiment.procedure.steps import break_lines
 from stimuli.errors import UserError
 
@@ -112,9 +113,55 @@ class Picture:
         return {"text": self.text, "sha256": self.sha256, **size, **LOOK}
 
 
+@dataclass(frozen=True)
+class FilePicture(Picture):
+    """A picture of the materials, sent as it is."""
+
+    name: str = ""  # the name of the file under which pages load it: its hash
+    description: str = ""  # in words, if the materials have any
+
+    @property
+    def text(self) -> str:
+        """The description of the picture."""
+        return self.description
+
+    @property
+    def width(self) -> int:
+        """Width in pixels."""
+        return int(self.image().width)
+
+    @property
+    def height(self) -> int:
+        """Height in pixels."""
+        return int(self.image().height)
+
+    @property
+    def sha256(self) -> str:
+        """Hash of the file."""
+        return hashlib.sha256(self.png).hexdigest()
+
+    @property
+    def png(self) -> bytes:
+        """The contents of the file, in its own format."""
+        return contents_of(self.name)
+
+    @property
+    def data_url(self) -> str:
+        """The file as a data URL within a request."""
+        sent_as = SUFFIXES["image"][Path(self.name).suffix]
+        return f"data:{sent_as};base64,{base64.b64encode(self.png).decode()}"
+
+    def to_json(self) -> dict[str, object]:
+        """Return the file's name, hash and size, and its description."""
+        size = {"width": self.width, "height": self.height}
+        return {"text": self.text, "file": self.name, "sha256": self.sha256, **size}
+
+
 def picture_of(description: Mapping[str, Any]) -> Picture:
     """Return the picture that the store or an export describes."""
     text = str(description["text"])
+    if "file" in description:
+        return FilePicture((), str(description["file"]), text)
     picture = Picture.of(text, text.split("\n"))
     if picture.sha256 != description["sha256"]:
         raise UserError(

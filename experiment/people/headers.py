@@ -73,8 +73,8 @@ def add_headers(app: Flask, *, is_public: bool = False) -> None:
 
     @app.after_request
     def _keep(response: Response) -> Response:
-        if request.endpoint in ("pages.bundle", "pages.asset") and response.status_code == 200:
-            if "v" in request.args:
+        if request.endpoint in ("pages.bundle", "pages.asset", "pages.media") and response.status_code == 200:
+            if "v" in request.args or request.endpoint == "pages.media":
                 response.headers["Cache-Control"] = f"public, max-age={A_YEAR_S}, immutable"
             else:
                 response.headers["Cache-Control"] = "public, max-age=3600"

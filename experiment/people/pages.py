@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from flask import Blueprint, Response, abort, redirect, render_template, request, send_from_directory, url_for
+from flask import (
+    Blueprint,
+    Response,
+    abort,
+    redirect,
+    render_template,
+    request,
+    send_file,
+    send_from_directory,
+    url_for,
+)
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.languages import pack_for
+from experiment.media import SUFFIXES
 from experiment.people.dashboard.authentication import signed_in
 from experiment.people.lab.settings import this_lab
 from experiment.people.recruitment.admission import (
@@ -151,6 +163,7 @@ def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
     is_known = number is not None or bool(resume)
     return {
         "api": url_for("pages.index").rstrip("/") + f"/api/{service.study}",
+        "media": url_for("pages.index").rstrip("/") + f"/{service.study}/media/",
         "study": service.study,
         "title": service.shown_title,
         "language": service.language,
@@ -189,6 +202,24 @@ def _station_help() -> str | None:
     if not lab.has_stations:
         return None
     return url_for("lab.kiosk" if lab.authority is None else "lab.certificate")
+
+
+@pages.get("/<study>/media/<name>")
+def media(study: str, name: str) -> Response:
+    """Send a picture, sound or film that the study's items show, by its hash."""
+    service = this_site().services.get(study)
+    if service is None:
+        abort(404)
+    return send_media(service.media, name)
+
+
+def send_media(files: Mapping[str, Path], name: str) -> Response:
+    """Send one of some files by the name under which pages load it."""
+    if name not in files:
+        abort(404)
+    suffix = Path(name).suffix
+    sent_as = next(types[suffix] for types in SUFFIXES.values() if suffix in types)
+    return send_file(files[name].resolve(), mimetype=sent_as)
 
 
 @pages.get("/static/<path:name>")

@@ -13,8 +13,18 @@ from typing import Any
 from flask import Flask, Response, abort, jsonify, render_template, request
 
 from experiment.checking import load_study
+from experiment.media import served_files
 from experiment.people.headers import add_headers
-from experiment.people.pages import ASSETS, asset, bundle, bundle_version, digest, icon, script_json
+from experiment.people.pages import (
+    ASSETS,
+    asset,
+    bundle,
+    bundle_version,
+    digest,
+    icon,
+    script_json,
+    send_media,
+)
 from experiment.study import Study
 from stimuli.errors import UserError, unknown_name
 
@@ -146,7 +156,13 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
         view, pack = participant_view(plan, is_preview=True), now.study.pack
         about = {"title": view["title"], "language": now.study.language, "direction": pack.direction}
         config = {
-            **{"api": "/nowhere", "study": now.study.id, "messages": pack.texts, "mode": "preview"},
+            **{
+                "api": "/nowhere",
+                "media": "/media/",
+                "study": now.study.id,
+                "messages": pack.texts,
+                "mode": "preview",
+            },
             **{"participant": None, "platform": {}, "ask_participant": False},
             "preview_plan": view | {"screens": _only(view["screens"])},
         }
@@ -157,6 +173,11 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
             version=bundle_version(),
             **about,
         )
+
+    @app.get("/media/<name>", endpoint="pages.media")
+    def media(name: str) -> Response:
+        _, now, _ = source.now()
+        return send_media({} if now is None else served_files(now.study, now.items), name)
 
     @app.get("/prompt.json")
     def prompt() -> Response:

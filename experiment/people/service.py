@@ -380,6 +380,7 @@ class StudyService:
     finish_wait_ms: int = 60_000
     number_pattern: str | None = None
     folder: Path | None = None
+    media: Mapping[str, Path] = field(default_factory=dict)
     session_rules: Mapping[str, float] = field(default_factory=dict)
     session_rules_said: Mapping[str, str] = field(default_factory=dict)
     rating: Rating | None = None
@@ -403,6 +404,7 @@ def service_for(
     from experiment.integrity.build_provenance import note_design, require_current_items
     from experiment.integrity.freezing import refuse_if_changed
     from experiment.lists import list_ids
+    from experiment.media import served_files
     from experiment.procedure import participant_view, plan_session
     from experiment.scoring.trial import score_trial
     from stimuli.durations import milliseconds
@@ -443,6 +445,7 @@ def service_for(
         finish_wait_ms=milliseconds(study.get("participants", "finish_wait", default="60 s")),
         number_pattern=None if number is None else str(number),
         folder=study.folder,
+        media=served_files(study, items),
         session_rules=session_rules(study),
         session_rules_said=study.get("analysis", "exclude", "sessions", default={}),
         rating=rating_for(study),

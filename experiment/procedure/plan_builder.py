@@ -20,6 +20,7 @@ from experiment.lists import (
     ordered,
     session_levels,
 )
+from experiment.media import remember_files
 from experiment.procedure.questions import (
     TRIAL_FIELD,
     comprehension_screen,
@@ -148,6 +149,7 @@ class PlanBuilder:
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
         self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
         self.shown_steps = ShownSteps(study, items)
+        remember_files(study, items)
         self.labels = SessionLabels(_label_map(self.blocks, label_map))
         self.next_index = 0
         self.exemplars: dict[str, list[Item]] = {}
@@ -389,7 +391,9 @@ class PlanBuilder:
         ]
         unfolded = [make_step(kind, given, item, order, shared) for kind, given in at_levels]
         # a text that a condition withholds leaves no screen to read
-        steps = [step for step in unfolded if step["step"] not in UNANSWERED or step["text"]]
+        steps = [
+            step for step in unfolded if step["step"] not in UNANSWERED or step["text"] or "media" in step
+        ]
         row = self._row(item, block, settings, steps, exemplars=self._exemplars(item, settings), order=order)
         regions = next(
             (

@@ -16,6 +16,7 @@ from decimal import Decimal
 from itertools import accumulate, pairwise
 from typing import Any, Literal
 
+from experiment.media import KEY, shown_files
 from experiment.parsing.free_answers import decimal_mark
 from experiment.study import Study
 from experiment.trials import CHOSEN, RATED, trial_type
@@ -256,6 +257,11 @@ def make_step(
         if entry.setting is not None:
             given = _setting(kind, entry.setting, settings)
             step[name] = (None if entry.nullable else 0) if given is None else given
+    show = settings.get("show", ())
+    if files := shown_files(item, [show] if isinstance(show, str) else show):
+        made["media"] = files
+        if not text and kind != "read":
+            made |= {"text": None, "lines": None}
     return step | made
 
 
@@ -290,7 +296,7 @@ def with_options(text: str | None, options: Sequence[str]) -> str:
 
 
 def shown_text(show: str | Sequence[str], item: Item) -> str:
-    """Return the text of the fields that a step shows."""
+    """Return the text of the fields that a step shows, without those that name files."""
     names = [show] if isinstance(show, str) else show
     missing = [name for name in names if name not in item.shown]
     if missing:
@@ -298,7 +304,7 @@ def shown_text(show: str | Sequence[str], item: Item) -> str:
             f"item {item.item_id!r} has no field {missing[0]!r} to show (it has: {', '.join(item.shown)})",
             mend="Name one of the item's fields under `show:`.",
         )
-    return "\n\n".join(item.shown[name] for name in names)
+    return "\n\n".join(item.shown[name] for name in names if name not in item.key.get(KEY, {}))
 
 
 def regions_read(read: Mapping[str, Any], step: Mapping[str, Any], item: Item) -> dict[str, list[int]]:

@@ -40,7 +40,7 @@ def check_procedure(study: Study, faults: Faults) -> None:
     blocks = _blocks(study)
     whole = [("procedure", block) for block in blocks]
     for block, path in zip(blocks, whole, strict=True):
-        for check in (_check_steps, _check_limits, _check_feedback):
+        for check in (_check_steps, _check_limits, _check_media, _check_feedback):
             faults.check(check, study, block, reads=[path])
         faults.check(_check_keys, study, block, faults, reads=[path])
         _check_scales(study, block, faults)
@@ -233,6 +233,28 @@ def _check_limits(study: Study, block: int) -> None:
     for i, step in enumerate(study.get(*path)):
         kind, settings = next(iter(step.items()))
         _check_settings_together(kind, partial(study.place, *path, i, kind), settings)
+
+
+def _check_media(study: Study, block: int) -> None:
+    """Raise an error for a file that a step cannot show: one to mask, to restore, or to read part by part."""
+    media = study.get("materials", "media", default={})
+    path = ("procedure", block, "block", "trial")
+    for i, step in enumerate(study.get(*path)) if media else ():
+        ((kind, settings),) = step.items()
+        show = settings.get("show", [])
+        files = [name for name in ([show] if isinstance(show, str) else show) if name in media]
+        for at_level in study.steps_at_all_levels(kind, settings) if files else ():
+            by_part = kind == "read" and at_level.get("as", "whole") != "whole"
+            if kind in ("prime", "recover") or by_part:
+                raise UserError(
+                    f"{study.place(*path, i, kind, 'show')} names {files[0]}, {_article(media[files[0]])}; "
+                    f"{kind} shows texts",
+                    mend="Show it in `read` (as a whole), `choose`, `rate` or `answer`.",
+                )
+
+
+def _article(kind: str) -> str:
+    return f"an {kind} file" if kind[0] in "ai" else f"a {kind} file"
 
 
 def _check_settings_together(kind: str, place_of: Callable[[str], str], settings: Mapping[str, Any]) -> None:

@@ -5,10 +5,11 @@ import { forgetLetterSize, rememberedSize, sizeLetters } from "./calibration";
 import { loadLetters } from "./client";
 import { followSystem, onSystemDisplay, planPolarity } from "./display";
 import type { StopChoice, StopOffer } from "./leaving/stop";
+import { library } from "./media";
 import type { Messages } from "./messages";
-import type { Frame } from "./page";
+import { type Frame, showPage } from "./page";
 import { fitScreen } from "./plugins/room";
-import { type Plan, stimulusTexts, trialsOf } from "./procedure/plan";
+import { mediaFiles, type Plan, stimulusTexts, trialsOf } from "./procedure/plan";
 import type { Progress } from "./procedure/progress";
 import type { Ending, Recorder } from "./procedure/session";
 import { unfold } from "./procedure/timeline";
@@ -31,7 +32,7 @@ export async function conductPlan(
   let outcome: Outcome = { ending: "completed", words: null };
   interruption.forget();
   frame.stage.replaceChildren();
-  await loadLetters(stimulusTexts(plan));
+  await Promise.all([loadLetters(stimulusTexts(plan)), loadMedia(plan, frame, messages)]);
   const setLetters = letterSizer(plan, progress);
   setLetters();
   planPolarity(plan.display?.polarity ?? "dark_on_light");
@@ -119,4 +120,16 @@ function letterSizer(plan: Plan, progress: Progress): () => void {
       sizeLetters(screen.character_mm, px_per_mm);
     }
   };
+}
+
+/** Load what the items show, and offer another try where the network does not let it come. */
+async function loadMedia(plan: Plan, frame: Frame, messages: Messages): Promise<void> {
+  for (;;) {
+    try {
+      return await library.load(mediaFiles(plan));
+    } catch {
+      const again = [{ name: "again", words: messages.try_again }];
+      await showPage(frame.stage, { heading: messages.start_failed, text: [] }, again, messages, plan.language);
+    }
+  }
 }

@@ -6,6 +6,8 @@ import type { Finished } from "./sending/api";
 
 export interface PageConfig {
   api: string;
+  /** Where pictures, sounds and films of the items are sent from. */
+  media: string;
   study: string;
   title: string;
   language: string;
@@ -34,7 +36,7 @@ export interface PageConfig {
   preview_plan: Plan | null;
 }
 
-const DEFAULTS = { mode: "session", participant: null, platform: {}, pass: null, ask_participant: false, any_browser: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, if_left: {}, preview_plan: null };
+const DEFAULTS = { media: "", mode: "session", participant: null, platform: {}, pass: null, ask_participant: false, any_browser: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, if_left: {}, preview_plan: null };
 
 export function readConfig(page: Document): PageConfig {
   const holder = page.getElementById("wrods-config");

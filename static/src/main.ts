@@ -8,6 +8,7 @@ import { conductPlan } from "./conduct";
 import { type PageConfig, readConfig } from "./config";
 import { partingOf } from "./leaving/endings";
 import { receiptButton } from "./leaving/receipt";
+import { library } from "./media";
 import type { Messages } from "./messages";
 import { Frame, showPage } from "./page";
 import { BriefShelf, Progress } from "./procedure/progress";
@@ -79,6 +80,7 @@ async function start(): Promise<void> {
   const root = document.getElementById("wrods-root");
   if (!root) throw new Error("the page has no wrods-root; the server's template must hold one");
   const config = readConfig(document);
+  library.base = config.media;
   const { messages } = config;
   document.documentElement.lang = config.language;
   document.documentElement.dir = config.direction;

@@ -12,9 +12,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from experiment.languages import pack_for
+from experiment.people.headers import CONTENT_POLICY
 
 CODE = "C0DE-4711"
-POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; connect-src 'self'; base-uri 'none'"
 PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -64,6 +64,9 @@ class ScriptedServer:
     drop: dict[str, int] = field(default_factory=dict)
     reply_with: dict[str, list[int]] = field(default_factory=dict)
     lose_trials: int = 0
+    # Files of items by name, and how many requests for each get nothing before it comes.
+    media: dict[str, bytes] = field(default_factory=dict)
+    withheld: dict[str, int] = field(default_factory=dict)
     # Sessions that were erased at their reader's wish.
     erased: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -78,6 +81,7 @@ class ScriptedServer:
         pack = pack_for(self.plan["language"])
         config = {
             "api": "/api/demo",
+            "media": "/media/",
             "study": "demo",
             "title": self.plan["title"],
             "language": self.plan["language"],
@@ -169,6 +173,14 @@ def request_class(scripted: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             path = urlsplit(self.path).path
             if path.startswith("/api/"):
                 self.api()
+            elif path.startswith("/media/"):
+                name = path.removeprefix("/media/")
+                left = scripted.withheld.get(name, 0)
+                scripted.withheld[name] = left - 1
+                kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+                self.reply(200, scripted.media[name], kind) if left < 1 else self.reply(
+                    404, b"", "text/plain"
+                )
             elif path.startswith("/bundle/"):
                 file = scripted.bundle / path.removeprefix("/bundle/")
                 kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
@@ -201,7 +213,7 @@ def request_class(scripted: ScriptedServer) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(content)))
-            self.send_header("Content-Security-Policy", POLICY)
+            self.send_header("Content-Security-Policy", CONTENT_POLICY)
             self.send_header("Cross-Origin-Opener-Policy", "same-origin")
             self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
             self.end_headers()

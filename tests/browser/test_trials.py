@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import time
+import wave
 
 import pytest
+from PIL import Image
 
 from tests.browser.plans import TEXTS, answer, block, choose, rate, read, recover, slide, trial
 from tests.browser.walking import finished, trial_shown, until
@@ -379,3 +382,53 @@ def test_letters_are_drawn_in_the_page_s_own_font_one_by_one(opened):
     assert style[0].startswith('"Source Code Pro Variable"')
     assert style[1] == "none"
     assert page.evaluate("() => [...document.fonts].filter((f) => f.status === 'loaded').length") >= 3
+
+
+def picture() -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (80, 60), (200, 0, 0)).save(file, "PNG")
+    return file.getvalue()
+
+
+def sound() -> bytes:
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(8000)
+        out.writeframes(b"\0\0" * 8000)
+    return file.getvalue()
+
+
+def test_pictures_and_sounds_are_there_with_the_onset_and_sounds_say_when_they_began(opened):
+    seen = {"kind": "image", "name": "a1.png", "text": "a red field"}
+    heard = {"kind": "audio", "name": "b2.wav", "text": None}
+    server, page = opened(
+        block(
+            [
+                trial(0, [choose(None, ask="Is it red?", media=[seen])]),
+                trial(1, [choose("Loud?", media=[heard])]),
+            ]
+        ),
+        media={"a1.png": picture(), "b2.wav": sound()},
+        withheld={"a1.png": 1},
+        size=(390, 800),
+    )
+    trial_shown(page, "choose")
+    image = page.get_by_role("img", name="a red field")
+    assert image.evaluate("image => [image.complete, image.naturalWidth]") == [True, 80]
+    box = image.bounding_box()
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    page.keyboard.press("j")
+    until(lambda: (0, 1) in server.trials)
+    page.get_by_text("Loud?").wait_for()
+    page.keyboard.press("f")
+    finished(page, server)
+    first, second = server.trials[0, 1], server.trials[1, 1]
+    assert [first["response_raw"], second["response_raw"]] == ["yes", "no"]
+    assert first["paint_ts"] is not None
+    (start,) = server.event("media")["starts"]
+    assert (start["kind"], start["name"]) == ("audio", "b2.wav")
+    assert start["start_ts"] == pytest.approx(
+        second["onset_ts"], abs=second["frame_period"]
+    )  # the same frame

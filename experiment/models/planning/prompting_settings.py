@@ -17,7 +17,7 @@ from experiment.models.pictures import LOOK
 from experiment.models.prompts import Prompter, Strategy, Turn
 from experiment.models.prompts.prompter import BLANK, Presentation
 from experiment.models.servers import server_of
-from experiment.procedure import Plan, PlannedTrial
+from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.study import Study
 from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED
 from stimuli.errors import UserError
@@ -237,6 +237,7 @@ class SessionTemplate:
             presentation=manner.presentation,
             of_examples=manner.of_examples,
         )
+        _require_descriptions(plan, manner)
         self.places = self._places(plan)
         self.practice = sum(1 for place in self.places if place.trial["is_practice"])
 
@@ -325,6 +326,22 @@ class SessionTemplate:
             for trial in screen["trials"]
         ]
         return [text] if (text := self.prompter.practice(solved)) else []
+
+
+def _require_descriptions(plan: Plan, manner: PromptingSettings) -> None:
+    """Raise an error for what a model cannot see or hear and nothing describes; baselines look at nothing."""
+    sees = manner.presentation == "image"
+    if not sees and not manner.reads:
+        return
+    for trial in trials_of(plan):
+        for file in (file for step in trial["steps"] for file in step.get("media", ())):
+            if file["text"] is None and not (sees and file["kind"] == "image"):
+                raise UserError(
+                    f"item {trial['item_id']!r}: nothing describes its {file['kind']}, which the model does not "
+                    f"{'hear' if file['kind'] == 'audio' else 'see'}",
+                    mend="Describe it in a column called like its own with `_text` (picture: picture_text), or, for a picture, set "
+                    "presentation: image for a model with vision.",
+                )
 
 
 def right_answer(trial: Mapping[str, Any]) -> str:

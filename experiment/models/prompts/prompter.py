@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from experiment.languages import wording
 from experiment.models.engine import Message, Request, Span
-from experiment.models.pictures import MARK, Picture
+from experiment.models.pictures import MARK, FilePicture, Picture
 from experiment.procedure.steps import feedback_text, parts_of
 from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, labels_of
 from stimuli.errors import UserError
@@ -27,6 +27,7 @@ _FIELD = re.compile(r"\{(text|question|passage|context|evidence|dialogue|choices
 _OPTION = re.compile(r"\((?P<letter>[A-Z])\) (?P<text>.*)", re.DOTALL)
 
 Presentation = Literal["text", "image"]
+BLANK = "\n\n"
 
 _NUMBERED = re.compile(f"{MARK}([0-9]+){MARK}")
 
@@ -187,14 +188,21 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
         pictures.append(Picture.of(text, lines))
         return f"{MARK}{len(pictures) - 1}{MARK}"
 
+    def seen(file: Mapping[str, Any]) -> str:
+        if file["kind"] != "image":
+            return f"[{file['text']}]"
+        pictures.append(FilePicture((), file["name"], file["text"] or ""))
+        return f"{MARK}{len(pictures) - 1}{MARK}"
+
     steps, shown = [], dict(trial["shown"])
     for step in trial["steps"]:
         text = step["text"]
+        files = [seen(file) for file in step.get("media", ())]
         if not text:
-            steps.append(step)
+            steps.append({**step, "text": BLANK.join(files), "media": ()} if files else step)
             continue
         of_step = marked(text, step.get("lines") or ())
-        steps.append({**step, "text": of_step})
+        steps.append({**step, "text": BLANK.join([*files, of_step]), "media": ()})
         fields = [name for name, given in trial["shown"].items() if given and given in text]
         for name in fields:  # papers' prompts use separate fields
             shown[name] = of_step if trial["shown"][name] == text else marked(trial["shown"][name])
@@ -207,6 +215,18 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
     return {**trial, "steps": steps, "shown": shown, "exemplars": exemplars}, pictures
 
 
+def described(trial: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a trial with the descriptions of its pictures, sounds and films, in square brackets, above its texts."""
+    if not any(step.get("media") for step in trial["steps"]):
+        return trial
+    steps = []
+    for step in trial["steps"]:
+        told = [f"[{file['text'] or file['kind']}]" for file in step.get("media", ())]
+        text = BLANK.join([*told, *([step["text"]] if step["text"] else [])])
+        steps.append({**step, "text": text, "media": ()} if told else step)
+    return {**trial, "steps": steps}
+
+
 def in_order(content: str, pictures: Sequence[Picture]) -> tuple[str, tuple[Picture, ...]]:
     """Return a rendered text with one mark for each picture, and the pictures in the order of their marks."""
     places = [int(number) for number in _NUMBERED.findall(content)]
@@ -216,7 +236,6 @@ def in_order(content: str, pictures: Sequence[Picture]) -> tuple[str, tuple[Pict
 Strategy = Literal["direct", "chain_of_thought", "unscramble_first"]
 MAX_CHOICE_TOKENS = 16
 ANSWER_TOKENS, LONG_ANSWER_TOKENS = 128, 1024
-BLANK = "\n\n"
 
 
 @dataclass(frozen=True)
@@ -274,6 +293,7 @@ class Prompter:
         """Return a trial's turn, with solved examples before it and ``text`` for the part that conditions change."""
         if self.presentation == "image":
             return self._pictured(trial, with_exemplars=with_exemplars)
+        trial = described(trial)
         if text is not None:
             trial = _restored(trial, text)
         answering = trial["steps"][-1]

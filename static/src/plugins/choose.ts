@@ -4,6 +4,7 @@ import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { element } from "../dom";
 import { chooseFields, chooseParameters, type ChooseRecord } from "../generated/trials";
+import { type MediaFile, timedPart, withMedia } from "../media";
 import { keyName, layoutOrder, struckKey } from "../keys";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
@@ -69,7 +70,8 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
     const itemsLanguage = trial.items_language ?? language;
     const messages = trial.messages as Messages;
     const options = (trial.options ?? []) as (string | null)[];
-    const stimulus = trial.text ? studyLines(trial.text, trial.lines ?? [], itemsLanguage) : null;
+    const text = trial.text ? studyLines(trial.text, trial.lines ?? [], itemsLanguage) : null;
+    const stimulus = withMedia((trial.media ?? []) as MediaFile[], text);
     const ask = trial.ask ? studyText("p", trial.ask, language, stimulus ? "ask" : "ask alone") : null;
     const buttons = trial.labels.map((label, index) => {
       const key = trial.keys[index] ?? label;
@@ -92,7 +94,7 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
     const exemplars = exemplarList((trial.exemplars ?? []) as Exemplar[], itemsLanguage, messages);
     const item = captioned(trial.caption ?? null, stimulus ?? ask, language);
     const screen = trialScreen("choose", messages, { above: exemplars, item, below: [stimulus && ask, group] });
-    return { screen, timed: stimulus ?? ask ?? group, buttons };
+    return { screen, timed: stimulus ? timedPart(stimulus) : (ask ?? group), buttons };
   }
 
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<ChooseData> {

@@ -5,6 +5,7 @@ import { version } from "../../package.json";
 import { element } from "../dom";
 import { readFields, readParameters, type ReadRecord } from "../generated/trials";
 import { isPlainStroke, keyName } from "../keys";
+import { type MediaFile, timedPart, withMedia } from "../media";
 import type { Messages } from "../messages";
 import { Exposure } from "../timing/exposure";
 import { framesFor, type Shown, showStages, type Stage } from "../timing/stages";
@@ -46,11 +47,12 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     const text = paced?.element ?? studyLines(trial.text, lines, itemsLanguage);
     const isByWord = paced !== null && partsOf(trial).length === wordsOf(lines).length;
     const button = keyButton(["space"], messages, isByWord ? messages.next_word : messages.go_on);
-    const item = captioned(trial.caption ?? null, text, language);
+    const shown = withMedia((trial.media ?? []) as MediaFile[], trial.text ? text : null) ?? text;
+    const item = captioned(trial.caption ?? null, shown, language);
     const screen = trialScreen("read", messages, { item, below: [element("div", { class: "actions" }, button)] });
     const minimum = trial.minimum_ms ?? 0;
 
-    const exposure = await Exposure.begin(display, screen, text, () => {
+    const exposure = await Exposure.begin(display, screen, timedPart(shown), () => {
       paced?.arrange(() => fitLines(screen));
     });
     screen.focus({ preventScroll: true });

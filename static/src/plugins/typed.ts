@@ -3,6 +3,7 @@
 import type { JsPsych } from "jspsych";
 import { element } from "../dom";
 import type { ExposureRecord } from "../generated/trials";
+import { type MediaFile, timedPart, withMedia } from "../media";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
@@ -40,6 +41,7 @@ export interface TypedTrial {
   /** Whether text may come from dictation, voice control or an on-screen keyboard. */
   assistive_input: boolean;
   exemplars: Exemplar[];
+  media: MediaFile[];
   language: string;
   items_language: string;
   messages: Messages;
@@ -59,6 +61,7 @@ interface Given {
   hint?: string | null;
   assistive_input?: boolean;
   exemplars?: unknown[] | null;
+  media?: unknown[] | null;
   language?: string;
   items_language?: string | null;
   messages?: unknown;
@@ -77,6 +80,7 @@ export function shownOf(trial: Given): TypedTrial {
     hint: trial.hint ?? null,
     assistive_input: trial.assistive_input ?? false,
     exemplars: (trial.exemplars ?? []) as Exemplar[],
+    media: (trial.media ?? []) as MediaFile[],
     language: trial.language ?? "en",
     items_language: trial.items_language ?? trial.language ?? "en",
     messages: trial.messages as Messages,
@@ -90,7 +94,8 @@ export async function typedAnswer(
   onLoad?: () => void,
 ): Promise<TypedRecord> {
   const { messages, language, items_language, multiline } = trial;
-  const text = trial.text === null ? null : studyLines(trial.text, trial.lines, items_language);
+  const words = trial.text === null ? null : studyLines(trial.text, trial.lines, items_language);
+  const text = withMedia(trial.media, words);
   if (text) text.id = "wrods-stimulus";
   const own = { class: text ? "ask" : "ask alone", for: "wrods-answer" };
   const label = trial.ask
@@ -110,7 +115,7 @@ export async function typedAnswer(
   const below = [text && label, field, hint, actions, clue?.words ?? null];
   const screen = trialScreen(kind, messages, { above: exemplars, item, below });
 
-  const exposure = await Exposure.begin(display, screen, text ?? label);
+  const exposure = await Exposure.begin(display, screen, text ? timedPart(text) : label);
   field.focus({ preventScroll: true });
   clue?.offer(exposure, field);
   const minimum = holdClosed(field, button, exposure, trial.minimum_ms);

@@ -1,6 +1,7 @@
 /** The session plan that `experiment.procedure` makes (docs/contracts.md), as a browser meets it. */
 
 import type { Polarity } from "../display";
+import type { MediaFile } from "../media";
 import type { AnswerStep, ChooseStep, RateStep, Step } from "../generated/trials";
 
 export interface Exemplar {
@@ -9,11 +10,12 @@ export interface Exemplar {
 }
 
 /** A step as a browser meets it; what labels stand for (`responses`) and how answers are read is there in practice only. */
-export type ShownStep =
+export type ShownStep = (
   | Exclude<Step, ChooseStep | RateStep | AnswerStep>
   | (Omit<ChooseStep, "responses"> & Partial<Pick<ChooseStep, "responses">>)
   | (Omit<RateStep, "responses" | "decimal"> & Partial<RateStep>)
-  | (Omit<AnswerStep, "read_as" | "decimal"> & Partial<AnswerStep>);
+  | (Omit<AnswerStep, "read_as" | "decimal"> & Partial<AnswerStep>)
+) & { media?: MediaFile[] };
 
 /** A trial; `answer` is there for practice trials (and in previews) only, and nothing tells which item it shows. */
 export interface PlannedTrial {
@@ -171,4 +173,9 @@ export function stimulusTexts(plan: Plan): string {
     ]),
   ]);
   return [...new Set(texts.filter((text) => text !== null).join(""))].join("");
+}
+
+/** Every picture, sound and film of the plan. */
+export function mediaFiles(plan: Plan): MediaFile[] {
+  return plan.screens.flatMap(trialsOf).flatMap((trial) => trial.steps.flatMap((step) => step.media ?? []));
 }

@@ -1,6 +1,7 @@
 /** The jsPsych nodes of one trial: interval and cross, then each step by its plugin, gathered into one row. */
 
 import { uuid } from "../identity";
+import { library } from "../media";
 import { AnswerPlugin } from "../plugins/answer";
 import { ChoosePlugin } from "../plugins/choose";
 import { FixationPlugin } from "../plugins/fixation";
@@ -44,6 +45,8 @@ export function trialNodes(
         return;
       }
       steps.push(data);
+      const starts = library.takeStarts();
+      if (starts.length > 0) void recorder.event("media", { trial_index: trial.trial_index, attempt, step: index, starts });
       if ("composed_chars" in data && Number(data.composed_chars) > 0) {
         const { composed_chars: characters } = data;
         void recorder.event("composition", { trial_index: trial.trial_index, attempt, characters });
@@ -67,7 +70,7 @@ function stepNode(
   { language, items_language = language }: Pick<Plan, "language" | "items_language">,
   { messages, isInputAssisted }: Conduct,
 ): Node {
-  const texts = { text: step.text ?? null, lines: step.lines ?? [], language, items_language, messages };
+  const texts = { text: step.text ?? null, lines: step.lines ?? [], media: step.media ?? [], language, items_language, messages };
   if (step.step === "prime") {
     const { mask, mask_ms, frames, prime_ms, backward_mask, backward_ms } = step;
     return { type: PrimePlugin, ...texts, mask, mask_ms, frames, prime_ms, backward_mask, backward_ms };

@@ -6,6 +6,7 @@
  */
 
 import type { ExposureRecord } from "../generated/trials";
+import { library } from "../media";
 import { fitScreen } from "../plugins/room";
 import { Attention } from "./attention";
 import { frames, type FrameWatch } from "./frames";
@@ -42,6 +43,7 @@ export class Exposure {
       display.replaceChildren(screen);
       fitScreen(screen);
       arrange();
+      library.start(screen);
     });
     return new Exposure(onset, name);
   }
@@ -81,6 +83,7 @@ export class Exposure {
   async end(response: Event | null): Promise<ExposureRecord> {
     const handler = performance.now();
     this.stopDeadline?.();
+    library.stop();
     const dropped_frames = this.watch.stop();
     const away = this.attention.stop(response?.timeStamp ?? handler);
     const frame_period = frames.period;
