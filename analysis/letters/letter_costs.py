@@ -51,7 +51,7 @@ def letter_rows(tables: Tables, measure: str, kinds: Collection[str] | None = No
     comparable = intact & key.isin(set(key[~intact]))
     if not comparable.any():
         if intact.any():
-            told = "trials that show an item with its letters as they should be are left out; none of these items was also met changed"
+            told = "trials that show an item with its letters as they should be are left out; none was also shown changed"
             remarks = (*remarks, f"{intact.sum():,} {told} with the same right answer.")
         return LetterRows(rows[~intact].reset_index(drop=True), False, remarks, _why_none(rows))
     return LetterRows(rows[~intact | comparable].reset_index(drop=True), True, remarks)

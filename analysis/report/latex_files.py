@@ -167,11 +167,11 @@ def table_in_latex(shown: Numbered, source: str) -> str:
 def _head(heads: Sequence[Sequence[str]], symbols: Sequence[bool]) -> str:
     """Set the heads of columns, of which long ones have several lines."""
     lines = [
-        [set_markup(str(head_markup(line, is_symbol))) for line in head]
+        [_braced(set_markup(str(head_markup(line, is_symbol)))) for line in head]
         for head, is_symbol in zip(heads, symbols, strict=True)
     ]
     stacked = [r" \\ ".join(head) for head in lines]
-    return _braced(
+    return _cells(
         f"\\shortstack{{{text}}}" if len(head) > 1 else text
         for head, text in zip(lines, stacked, strict=True)
     )
@@ -187,9 +187,13 @@ def _laid_row(row: Sequence[str], laid: ApaTable) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return _braced(map(set_markup, cells))
+    return _cells(map(_braced, map(set_markup, cells)))
 
 
-def _braced(texts: Iterable[str]) -> str:
-    # braces keep a bracket at the head of a row from being read as an option of the line before
-    return " & ".join(f"{{{text}}}" if text.startswith(("[", "*")) else text for text in texts) + " \\\\"
+def _cells(texts: Iterable[str]) -> str:
+    return " & ".join(texts) + " \\\\"
+
+
+def _braced(text: str) -> str:
+    """Keep a bracket at the head of a row, or of a line, from being read as an option of the line before."""
+    return f"{{{text}}}" if text.startswith(("[", "*")) else text

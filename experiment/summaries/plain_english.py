@@ -707,11 +707,12 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
             parts = [
                 f"{_counted(len(screen['trials']), 'trial')}",
                 *([_counted(checked, "attention check") + " among them"] if checked else []),
-                *([f"a break after every {every}"] if every else []),
+                *([f"a break after every {every}"] if every and every < len(screen["trials"]) else []),
                 *_restricted(screen["trials"]),
                 *_time_limits(screen["trials"]),
             ]
-            named = "The block" if is_one else f"Block {screen['name'] or screen['block']}"
+            number = str(screen["block"]).removeprefix("block-")
+            named = "The block" if is_one else f"Block {screen['name'] or number}"
             sentences.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
     return " ".join(sentences)
 
@@ -728,10 +729,16 @@ STEP_NOUNS = {
 def _restricted(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what only some trials of a block ask or show, with their number."""
     tests = [trial for trial in trials if not trial["is_attention_check"]]
-    having = Counter(kind for trial in tests for kind in {step["step"] for step in trial["steps"]})
-    for kind, number in having.items():
+    having = Counter(
+        noun
+        for trial in tests
+        for noun in dict.fromkeys(
+            STEP_NOUNS.get(step["step"], f"the step {step['step']}") for step in trial["steps"]
+        )
+    )
+    for noun, number in having.items():
         if number < len(tests):
-            yield f"{number:,} of them with {STEP_NOUNS.get(kind, f'the step {kind}')}"
+            yield f"{number:,} of them with {noun}"
 
 
 def _question(question: Mapping[str, Any]) -> str:

@@ -329,7 +329,7 @@ def test_means_of_a_plan_are_of_its_own_trials_and_levels(
     for level in COMPARED:
         assert f"M = {means[level]:,.0f} ms" in said
     assert re.search(
-        rf"{len(used):,} trials: {outside} \(reading_time outside 200 ms to 4 s\), {wrong} \(", said
+        rf"{len(used):,} trials: {outside} \(reading time outside 200 ms to 4 s\), {wrong} \(", said
     )
     (table,) = [one for one in quick.tables if one.table.name.endswith("means_quick")]
     assert f"(Table {table.number})" in said

@@ -191,7 +191,7 @@ def nasty() -> Document:
             PlannedFinding(NASTY, Markup("{}").format(NASTY), NASTY, NASTY),
             Facts(((NASTY, NASTY),)),
             Numbered("1", ApaTable("table_01_nasty", NASTY, ("A", NASTY), rows, NASTY)),
-            Numbered("S2", ApaTable("table_s02_long", "Long", ("A", "b"), long, "Note.")),
+            Numbered("S2", ApaTable("table_s02_long", "Long", ("A", "Percent [95% CI]"), long, "Note.")),
             Heading(4, Markup("{}").format(NASTY)),
         ),
         (Heading(2, Markup("Supplement"), anchor="supplement"), Paragraph(Markup("{}").format(NASTY))),

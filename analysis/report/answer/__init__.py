@@ -53,6 +53,8 @@ MOST_FINDINGS = 6
 """Questions that are answered in sentences; the table has the others."""
 FEWER_LEVELS = 2
 """Conditions with one reference that are still told one by one where there are more questions than that."""
+HIGH, FEW = 5.5, 3
+"""Inches of a figure, and questions, above which these do not share a page."""
 LONGEST_TABLE = 12
 """Contrasts that share a page with the figure; of more, the Answer shows those with the smallest *p* and a file has all."""
 MOST_SINGLY = 2
@@ -79,10 +81,13 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
     if shown is not None and further:
         grades = Counter(finding.grade.lower() or "about several conditions or models" for finding in further)
         yield Paragraph(LAYOUT.sentences("further", grades=grades, shown=shown))
-    yield from content.figures[:1]
+    exhibits: list[Node] = [*content.figures[:1]]
     if shown is not None and shown.refused:
-        yield Paragraph(LAYOUT.sentences("in_file", shown=shown))
-    yield from filter(None, [content.answer_excerpt or shown])
+        exhibits.append(Paragraph(LAYOUT.sentences("in_file", shown=shown)))
+    exhibits += filter(None, [content.answer_excerpt or shown])
+    if any(one.drawing.figure.get_figheight() > HIGH for one in content.figures[:1]) and len(findings) > FEW:
+        exhibits = [*exhibits[1:], exhibits[0]]  # the questions leave it no room on their page, but a table
+    yield from exhibits
     limits: dict[str, tuple[str, dict[str, Any]]] = {
         "Robustness": ("robustness", _supports(content, sections)),
         "What cannot be concluded": ("not_concluded", _not_concluded(content, sections)),

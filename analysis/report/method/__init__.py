@@ -65,9 +65,13 @@ def method_parts(
     tables: Tables, analyses: tuple[Analysis, ...], models_table: str | None, fits: Sequence[Fit] = ()
 ) -> list[MethodPart]:
     """Write the Method section."""
+    of_models = _models(tables, models_table)
     parts = (
         ("Participants", "participants", _participants(tables), "tables of the flow; `dictionary: participants` in numbers.json"),
-        ("Language models", "models", _models(tables, models_table), "`dictionary: readers` in numbers.json"),
+        (
+            "Language models" if of_models["models"] or of_models["silent"] else "Reference baselines", "models", of_models,
+            "`dictionary: readers` in numbers.json",
+        ),
         ("Materials and design", "materials", _materials(tables), "trials.csv; `dictionary: procedure` in numbers.json"),
         ("Procedure", "procedure", _procedure(tables), "`dictionary: procedure` in numbers.json"),
         ("Rating", "rating", _rating(tables), "`dictionary: rating` in numbers.json"),
@@ -386,13 +390,15 @@ def _rating(tables: Tables) -> dict[str, Any]:
     rating: dict[str, Any] | None = tables.dictionary.get("rating")
     if not rating or not rating["answers"]:
         return {}
-    kinds = {reader.get("kind") for reader in tables.dictionary["readers"].values()}
+    trials = tables.trials[is_valid(tables.trials)]
+    is_stated = bool(is_statement(tables.trials).any())
+    kinds = set(trials.loc[is_statement(trials) if is_stated else trials.index, "reader_kind"])
     nouns = [word for kind, word in (("human", "people"), ("model", "language models")) if kind in kinds]
     talked = rating.get("by_discussion", 0)
     ways = ((talked, "discussion"), (rating["decided"] - talked, "a third rater"))
     return {
         "rating": {"people": 0, "scale": None} | rating,
-        "stated": bool(is_statement(tables.trials).any()),
+        "stated": is_stated,
         "whose": apa.listing(nouns) or "simulated readers",
         "ways": ", ".join(f"{apa.count(number)} by {how}" for number, how in ways if number),
         "has_simulated": bool(nouns) and bool((tables.trials["reader_kind"] == "simulated").any()),
@@ -492,6 +498,11 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
             analysis.plan.planned and contrast.family > 1
             for analysis in analyses
             for contrast in analysis.contrasts
+        ),
+        "plans_both": any(
+            analysis.plan.planned and kinds & set(PARTICIPANT_KINDS) and "model" in kinds
+            for analysis in analyses
+            for kinds in (set(analysis.rows["reader_kind"]) if len(analysis.rows) else set(),)
         ),
         "has_formula": any(analysis.plan.formula is not None for analysis in fitted),
         "has_directed": any(

@@ -473,6 +473,9 @@ def _of_reader(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds, 
         ways=[(word, count) for word, count in words if count],
         greatest=told_of(greatest),
         smallest=told_of(smallest) if differ and not is_tied(smallest, greatest) else None,
+        alike=_in_brackets(shown[0], analysis, brief)
+        if len(shown) > 1 and len({contrast.estimate for contrast in shown}) == 1
+        else None,
         is_brief=brief,
         **_compared(contrasts, analysis, kinds) | {"several": is_several(contrasts[0].groups[-1], kinds)},
     )

@@ -71,6 +71,7 @@ def write(material: Material) -> Chapter | None:
         name: {group for row in checked if name in row.cells for group in row.analysis.of_model.groups}
         for name in (robustness.SCALE, robustness.LINEAR)
     }
+    are_people = {material.kinds[group] in PARTICIPANT_KINDS for group in groups}
     methods = LAYOUT.sentences(
         "methods",
         of_people={
@@ -78,6 +79,8 @@ def write(material: Material) -> Chapter | None:
             for name, groups in companions.items()
         },
         checks=matrix.checks,
+        of_people_alone=are_people == {True},
+        of_models_alone=are_people == {False},
         few_forms=min(forms, default=np.inf) <= robustness.FEW_FORMS,
         many_forms=max(forms, default=0) > robustness.FEW_FORMS,
         most_few=apa.spelled(robustness.FEW_FORMS),

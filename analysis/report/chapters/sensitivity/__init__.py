@@ -155,7 +155,8 @@ def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, tuple
 def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
     """Name the readers that give the same answer to every trial of a level."""
     answered, total = cells["hits"] + cells["false_alarms"], cells["signals"] + cells["others"]
-    always = cells[(total > 0) & ((answered == 0) | (answered == total))]
+    has_both = (cells["signals"] > 0) & (cells["others"] > 0)
+    always = cells[has_both & ((answered == 0) | (answered == total))]
     texts = []
     for group, group_cells in always.groupby(detection.GROUP, sort=False):
         is_everywhere = len(group_cells) == cells["level"].nunique()
