@@ -95,8 +95,10 @@ function makeParts(question: Question, id: string, language: string, messages: M
       return matrixParts(question, id, language);
     case "slider": {
       const { low, high } = question;
-      const line = slider(id, { from: question.from ?? 0, to: question.to ?? 100, low, high }, messages.answer_needed);
-      return { input: line.element, first: line.input, isSingle: true, value: line.value };
+      const line = slider(id, { from: question.from ?? 0, to: question.to ?? 100, low, high }, messages.slider_hint);
+      const hint = element("p", { class: "keys" }, messages.slider_hint);
+      line.element.addEventListener("change", () => (hint.style.visibility = "hidden")); // nothing moves
+      return { input: element("div", {}, line.element, hint), first: line.input, isSingle: true, value: line.value };
     }
     default:
       throw new Error(`the plan asks a question of type "${(question as { type: string }).type}", which this page does not know`);

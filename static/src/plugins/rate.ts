@@ -171,7 +171,7 @@ function line(trial: TrialType<Info>, messages: Messages): Scale {
       event.preventDefault();
       submit(event);
     };
-    for (const kind of ["input", "click"]) shown.addEventListener(kind, hold, { capture: true, signal });
+    for (const kind of ["input", "pointerup", "click"]) shown.addEventListener(kind, hold, { capture: true, signal });
     for (const kind of ["input", "change"]) input.addEventListener(kind, open, { signal });
     done.addEventListener("click", submit, { signal });
     document.addEventListener("keydown", press, { signal });

@@ -34,12 +34,14 @@ export function slider(id: string, { from, to, low, high }: SliderRange, unanswe
   };
   tell();
   input.addEventListener("input", touch);
-  // a click exactly on the middle changes no value
-  input.addEventListener("click", () => {
-    if (isTouched) return;
-    touch();
-    input.dispatchEvent(new Event("change", { bubbles: true }));
-  });
+  // a click exactly on the middle changes no value, and a tap there is no click
+  for (const kind of ["pointerup", "click"]) {
+    input.addEventListener(kind, () => {
+      if (isTouched) return;
+      touch();
+      input.dispatchEvent(new Event("change", { bubbles: true }));
+    });
+  }
   const ends = [low, high].map((words) => element("span", { class: "end", dir: "auto" }, words));
   const made = element("div", { class: "line-scale" }, input, low || high ? element("div", { class: "ends" }, ...ends) : null);
   return { element: made, input, value: () => (isTouched ? Number(input.value) : null) };
