@@ -35,6 +35,7 @@ from analysis.exclusions import (
     without_choices,
 )
 from analysis.frames import (
+    CENTRED,
     ModelData,
     analysed_as_planned,
     in_model,
@@ -278,8 +279,8 @@ def _prepared_otherwise(analysis: Analysis, tables: Tables) -> Iterator[Found]:
     """Vary one choice of preparation at a time and keep the others as the study made them."""
     plan = analysis.plan
     of_shares = plan.measure.scale == "points"
-    if not of_shares and plan.measure.of != "people":
-        return
+    if not of_shares and (plan.measure.of != "people" or plan.covariates):
+        return  # these compare means as they are, without covariates
     multiverse = (
         share_multiverse(tables, plan) if of_shares else time_multiverse(tables, plan, one_at_a_time=True)
     )
@@ -433,6 +434,8 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
     )
     x = np.zeros((len(rows), len(cells)))
     x[np.arange(len(rows)), columns] = 1.0
+    covariates = rows[[f"{name}{CENTRED}" for name in plan.covariates]].to_numpy(dtype=float)
+    x = np.hstack([x, covariates])
     names = rows["item"]
     if clusters == PARTICIPANTS:
         people = rows["reader_group"].isin(data.participant_groups)
@@ -468,7 +471,7 @@ def _checked(plan: Plan, data: ModelData, clusters: str) -> Iterator[dict[str, o
         for groups in compared(data.groups):
             if not set(groups) & set(data.participant_groups) <= within:
                 continue
-            weights = np.zeros(len(cells))
+            weights = np.zeros(x.shape[1])
             for sign, group in zip((1.0, -1.0), groups, strict=False):
                 for level, weight in levels.items():
                     weights[column_of[group, level]] += sign * weight
@@ -529,9 +532,11 @@ def session_choices(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
 def time_multiverse(tables: Tables, plan: Plan, *, one_at_a_time: bool = False) -> pd.DataFrame:
     """Compare times under every rule for times, scale and choice of answers and sessions, or varying one of these at a time."""
     if plan.measure.unit != "ms":
-        raise UserError(f"{plan.measure.noun} is no time", mend="Give a plan of rt or reading_time.")
+        raise UserError(
+            f"{plan.measure.noun} is no time", mend="Give a plan of rt, reading_time or region_time."
+        )
     name = plan.measure.name
-    rules = alternatives(name, tables.dictionary["exclude"], [plan.factor], plan.exclude)
+    rules = alternatives(plan.measure.kind, tables.dictionary["exclude"], [plan.factor], plan.exclude)
     own_answers = RIGHT if keeps_right_answers_alone(plan.exclude) else VALID
     plan = replace(plan, exclude=without_choices(plan.exclude, name))
     comparisons: list[dict[str, Any]] = []

@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from analysis.costs.words import region_profile
+from analysis.frames import time_data
 from analysis.parameter_recovery import recovered, recovery_plans
 from analysis.plan_runner import carry_out, carry_out_all
 from analysis.planned import plans
 from analysis.report.chapters.regions import write as write_chapter
-from analysis.tables import load
+from analysis.robustness import gee_check
+from analysis.tables import Tables, load
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.demo.tour import LocalServer, fill
@@ -70,6 +72,19 @@ def make(tmp_path: Path) -> Callable[..., Study]:
         return load_study(tmp_path)
 
     return study
+
+
+def collected(study: Study, readers: int) -> Tables:
+    """Let simulated readers take part in a study, and return its tables."""
+    build_study(study)
+    study = load_study(study.folder)
+    (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+    store = open_store(study.folder)
+    with LocalServer(study, store) as server:
+        fill(study, server.links, readers=readers, pause=0, told=lambda _: None)
+    folder = hand_over(study, store, study.folder / "handover")
+    store.close()
+    return load(folder)
 
 
 def words_of(item: Any) -> dict[str, list[str]]:
@@ -208,16 +223,7 @@ def test_effects_on_regions_are_found_by_the_plan_with_its_covariates(make):
         "{measure: region_time, region: [critical, spill], compare: comma, between: [human], "
         "contrasts: [absent - present], covariates: [trial_index, letters, zipf, previous_zipf]}"
     )
-    study = make(table, factors=COMMA, planned=planned)
-    build_study(study)
-    study = load_study(study.folder)
-    (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
-    store = open_store(study.folder)
-    with LocalServer(study, store) as server:
-        fill(study, server.links, readers=10, pause=0, told=lambda _: None)
-    folder = hand_over(study, store, study.folder / "handover")
-    store.close()
-    tables = load(folder)
+    tables = collected(make(table, factors=COMMA, planned=planned), 10)
     analyses = carry_out_all(plans(tables), tables)
     assert [analysis.plan.measure.name for analysis in analyses] == [
         "region_time_critical",
@@ -228,6 +234,8 @@ def test_effects_on_regions_are_found_by_the_plan_with_its_covariates(make):
         assert contrast.low < effect < contrast.high
         assert contrast.family == 2
         assert "letters_centred + zipf_centred + previous_zipf_centred" in analysis.model.formula
+        checks = gee_check(tables, analysis.plan)
+        assert checks["estimate"].to_numpy() == pytest.approx(contrast.estimate, abs=0.02)
     regions = tables.regions
     in_critical = regions[
         regions["region_names"].fillna("").str.split(",").map(lambda names: "critical" in names)
@@ -252,6 +260,27 @@ def test_effects_on_regions_are_found_by_the_plan_with_its_covariates(make):
     assert simulated.covered
 
 
+def test_covariates_of_whole_texts_are_those_of_the_items_in_each_condition(make):
+    planned = (
+        "{measure: reading_time, compare: comma, between: [human], covariates: [letters, zipf, trial_index]}"
+    )
+    tables = collected(make(factors=COMMA, planned=planned), 4)
+    (plan,) = plans(tables)
+    data = time_data(tables.trials, plan, None)
+    shown = {
+        (row["item_id"], row["comma"]): json.loads(row["shown"])["sentence"]
+        for row in tables.items.to_dict("records")
+    }
+    letters = [
+        sum(map(str.isalpha, shown[key]))
+        for key in zip(data.rows["item_id"], data.rows["comma"], strict=True)
+    ]
+    assert data.rows["letters_centred"].mean() == pytest.approx(0, abs=1e-9)
+    assert data.rows["letters_centred"].to_numpy() == pytest.approx(
+        [count - sum(letters) / len(letters) for count in letters], abs=0.02
+    )
+
+
 def test_one_excluded_word_excludes_its_region(make, tmp_path):
     tables_of = {}
     for bounds in ("outside 1 ms to 60 s", "outside 330 ms to 60 s"):
@@ -265,14 +294,7 @@ def test_one_excluded_word_excludes_its_region(make, tmp_path):
         yaml = yaml.replace("analysis:\n", f"analysis:\n  exclude: {{regions: {{rt: {bounds}}}}}\n")
         (folder / "study.yaml").write_text(yaml, "utf-8")
         (folder / "sentences.csv").write_text(TABLE, "utf-8")
-        build_study(load_study(folder))
-        study = load_study(folder)
-        (folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
-        store = open_store(folder)
-        with LocalServer(study, store) as server:
-            fill(study, server.links, readers=6, pause=0, told=lambda _: None)
-        tables_of[bounds] = load(hand_over(study, store, folder / "handover"))
-        store.close()
+        tables_of[bounds] = collected(load_study(folder), 6)
     every, some = tables_of.values()
     assert every.trials["region_time_critical"].notna().all()
     regions = some.regions

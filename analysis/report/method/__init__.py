@@ -453,7 +453,9 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
                 )
             ),
             # only planned times have the checks of which this is one
-            "in_milliseconds": any(analysis.plan.planned for analysis in timed),
+            "in_milliseconds": any(
+                analysis.plan.planned and not analysis.plan.covariates for analysis in timed
+            ),
             "has_answers": bool(used["response_status"].notna().any()),
             "is_judged": bool(judged(used).any()),
         },
