@@ -6,7 +6,7 @@ Participants' intervals are within-participant ones for *differences between con
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -47,6 +47,9 @@ class ConditionMean:
     low: float  # ends of the 95% interval; nan where there is none
     high: float
     interval: str  # how the interval was made, or why there is none
+    at_ends: tuple[float, float] | None = (
+        None  # of ratings of people, the shares at the lowest and the highest point
+    )
 
 
 def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
@@ -85,6 +88,26 @@ def describe(
     if measure.name != "latency_ms":
         rows = each_answer_once(rows, [factor])
     return describe_rows(rows, measure, factor, levels)
+
+
+def with_ends(
+    cells: Sequence[ConditionMean], rows: pd.DataFrame, factor: str, ends: tuple[float, float]
+) -> list[ConditionMean]:
+    """Return the means of ratings with the shares of people's ratings at both ends of their scale.
+
+    A model's rating is a mean of points by their probabilities, which is at no end.
+    """
+
+    def share(cell: ConditionMean, end: float) -> float:
+        shown = rows[(rows["reader_group"] == cell.group) & (rows[factor] == cell.level)]
+        return float((shown[RATING.name].dropna() == end).mean())
+
+    return [
+        replace(cell, at_ends=(share(cell, ends[0]), share(cell, ends[1])))
+        if cell.kind in PARTICIPANT_KINDS
+        else cell
+        for cell in cells
+    ]
 
 
 def describe_rows(

@@ -453,8 +453,7 @@ def _two_labels(tables: Tables) -> bool:
 def rating_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials of a plan that have a rating, and what was left out."""
     rows, remarks = analysed_as_planned(trials, plan)
-    rows = _keep(rows, rows["rating"].notna(), remarks, "they have no rating")
-    return with_covariates(rows, plan, remarks), remarks
+    return _keep(rows, rows["rating"].notna(), remarks, "they have no rating"), remarks
 
 
 def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:

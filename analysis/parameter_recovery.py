@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from scipy.special import expit, logit
 
 from analysis.answers import failures_as_wrong, judged
@@ -16,12 +17,13 @@ from analysis.costs.words import TARGET, region_rows, word_table
 from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
 from analysis.measures.accuracy import with_chance
-from analysis.plan import MEASURES, PLANNABLE, Plan, against_reference
+from analysis.plan import MEASURES, PLANNABLE, RATING, Plan, against_reference
+from analysis.planned import scale_of_ratings
 from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from stimuli.errors import UserError
 
-TRUTH_OF = {"correct": "accuracy", "reading_time": "time", "rt": "time"}
+TRUTH_OF = {"correct": "accuracy", "reading_time": "time", "rt": "time", "rating": "rating"}
 SIMULATED = "simulated"
 
 
@@ -31,7 +33,7 @@ class Recovered:
 
     measure: str  # the measure's column and its heading
     title: str
-    scale: str  # ``logit``, ``log_ms`` or ``share``
+    scale: str  # ``logit``, ``log_ms``, ``latent`` or ``share``
     label: str  # the effect, in words
     truth: (
         float  # what the effect that was put in leads to in this model (:mod:`analysis.parameter_recovery`)
@@ -68,9 +70,9 @@ def recovery_plans(tables: Tables) -> list[Plan]:
     summed = "reading_time" if reads_word_by_word(tables) else None
     plans = []
     for factor, levels in tables.factors.items():
-        for name, measure in MEASURES.items():
+        for name, measure in (MEASURES | {RATING.name: RATING}).items():
             given = truth.get(TRUTH_OF[name])
-            if name == summed:
+            if name == summed or name not in used or (measure == RATING and scale_of_ratings(tables) is None):
                 continue
             if given and factor in given.get("effects", {}) and used[name].notna().any():
                 contrasts = against_reference(levels)
@@ -93,7 +95,7 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     truth = tables.dictionary["truth"]
     if measure.region is not None:
         return list(_recovered_of_region(analysis, truth["regions"]["effects"][measure.region][factor]))
-    given = truth[TRUTH_OF[measure.name]]
+    given = truth[TRUTH_OF[measure.name]] | (scale_of_ratings(tables) or {} if measure == RATING else {})
     quantity, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
     of_model = _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
     expected = expected_levels(*of_model)
@@ -114,6 +116,8 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         if effect.estimable:
             numbers = effect.estimate, effect.low, effect.high
         results.append(Recovered(*quantity, label, leads_to, *numbers, compared_with, put_in))
+    if measure == RATING:
+        return results  # what a scale cuts off changes its deviations in ways that no formula tells
     deviations = expected_deviations(*of_model)
     for unit, label, sd in _standard_deviations(analysis.model):
         put_in = float(given.get(f"{unit}_sd", 0.0))
@@ -203,7 +207,7 @@ def expected_levels(
 ) -> dict[str, float]:
     """Return what a mixed model of one factor should find in each of its levels."""
     by_level = given["effects"].get(factor, {})
-    predicted = _right if given["scale"] == "logit" else _mean_log
+    predicted = {"logit": _right, "latent": _mean_rating}.get(given["scale"], _mean_log)
     return {
         level: predicted(
             _predictor(rows, factor, given, level) + float(by_level.get(level, 0.0)),
@@ -295,6 +299,33 @@ def _right(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Map
     if rate:
         right = right + rate * rows["chance"].to_numpy(dtype=float)
     return float(logit(right.mean()))
+
+
+def _mean_rating(
+    eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]
+) -> float:
+    """Return the mean of normal values cut at thresholds between buttons, or clipped to a slider, of which some are any point."""
+    low, high = float(given["from"]), float(given["to"])
+    variance = sum(float(given.get(f"{unit}_sd", 0.0)) ** 2 for unit in ("participant", "item", "residual"))
+    slopes = sum(
+        rows[name].isin(list(effects)).to_numpy()
+        for name, effects in given["effects"].items()
+        if name in rows
+    )
+    spread = np.maximum(np.sqrt(variance + float(given.get("slope_sd", 0.0)) ** 2 * slopes), 1e-9)
+    if given["labels"] is None:
+        above, beyond = (eta - low) / spread, (eta - high) / spread
+        means = low + spread * (
+            above * stats.norm.cdf(above)
+            + stats.norm.pdf(above)
+            - beyond * stats.norm.cdf(beyond)
+            - stats.norm.pdf(beyond)
+        )
+    else:
+        thresholds = np.array(given.get("thresholds") or np.arange(low, high) + 0.5)
+        means = low + stats.norm.sf((thresholds - eta[:, None]) / spread[:, None]).sum(axis=1)
+    rate = float(lapses.get("rate", 0.0))
+    return float(((1 - rate) * means + rate * (low + high) / 2).mean())
 
 
 def _mean_log(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]) -> float:

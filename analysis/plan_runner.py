@@ -47,7 +47,7 @@ from analysis.tables import Tables
 def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis:
     """Test the contrasts of one plan; families are those of this analysis alone."""
     measure = plan.measure
-    if measure.scale == "points" or measure == RATING:
+    if measure.of_means:
         return analyse_shares(plan, tables, companion=companion)
     if measure.of == "models":
         return analyse(plan, quantity_data(tables.trials, plan, tables.factors))

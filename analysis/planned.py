@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import pandas as pd
 
@@ -168,7 +169,14 @@ def _exploratory(tables: Tables) -> list[Plan]:
 
 def has_ratings(tables: Tables) -> bool:
     """Whether trials have ratings, and not a factor with that name."""
-    return RATING.name in tables.trials and RATING.name not in tables.factors
+    has_column = RATING.name in tables.trials and RATING.name not in tables.factors
+    return has_column and bool(tables.trials[RATING.name].notna().any())
+
+
+def scale_of_ratings(tables: Tables) -> dict[str, Any] | None:
+    """Return the one scale on which all trials of a study are rated; None if it has none, or several."""
+    scales = tables.dictionary.get("scales") or []
+    return scales[0] if len(scales) == 1 else None
 
 
 def _unplanned(tables: Tables) -> Iterator[tuple[str, list[str], CrossedFactors | None]]:

@@ -24,7 +24,7 @@ from analysis import apa
 from analysis.answers import failures_as_wrong, is_valid, judged, not_failed
 from analysis.arrays import Array, Index
 from analysis.cluster_sampling import drawn_readers
-from analysis.contrasts import compared
+from analysis.contrasts import compared, contrasts_of
 from analysis.estimation import SimplificationResult, climb
 from analysis.exclusions import (
     alternatives,
@@ -44,17 +44,18 @@ from analysis.frames import (
 )
 from analysis.intervals import reach
 from analysis.measures.accuracy import with_chance
+from analysis.mixed import fit
 from analysis.plan import RATING, WORDS_WITH_ONE_TYPO, Measure, Plan
 from analysis.plan_runner import analysed_rows, carry_out
 from analysis.random_structure import VARIANTS_FOR_A_VARIANCE
 from analysis.readers import PARTICIPANT_KINDS, group_order
-from analysis.results import HUGE, Analysis, Contrast, each_test
+from analysis.results import HUGE, Analysis, Contrast, FittedModelResult, each_test
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
 SAME, WEAKER, REVERSED, APPEARS = "same", "weaker", "reversed", "appears"
-SCALE, LINEAR = "Log odds", "Linear mixed model"
+SCALE, LINEAR, CUMULATIVE = "Log odds", "Linear mixed model", "Cumulative link model"
 BY_PARTICIPANTS, BY_ITEMS = "Clustered by participants", "Clustered by items"
 ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
     "Item sets left out",
@@ -63,10 +64,12 @@ ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
     "Other answers",
 )
 FAILED, SCORED, SESSIONS = "Other scoring of failures", "Other scoring of words", "Other sessions"
-DECISIVE = (SCALE, LINEAR, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
+DECISIVE = (SCALE, LINEAR, CUMULATIVE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS)
 """Checks whose failure makes a result fragile: another scale or model, another treatment of participants and items, items left out."""
 CHECKS = (*DECISIVE, LIMITS, MILLISECONDS, ANSWERS, FAILED, SCORED, SESSIONS)
 """In the order of the matrix' columns."""
+MOST_POINTS = 11
+"""Points of a scale up to which ratings are also modelled as ordered categories."""
 FOLDS = 4
 """Sets of items where the study has one."""
 FEW_FORMS = FOLDS + 1
@@ -190,6 +193,7 @@ def robustness_matrix(
         }
         checks: tuple[tuple[Callable[[Analysis, Tables], Iterator[Found]], Tables], ...] = (
             (_other_scale, tables),
+            (_ordered_categories, tables),
             (_estimating_equations, small),
             (_without_items, tables),
             (_prepared_otherwise, prepared),
@@ -250,6 +254,26 @@ def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:
                 (contrast.label, contrast.groups),
                 [CheckForm("", contrast.estimate, contrast.se, contrast.df, is_bounded=name != SCALE)],
             )
+
+
+def _ordered_categories(analysis: Analysis, tables: Tables) -> Iterator[Found]:
+    """Refit the linear model of people's ratings as a cumulative link model, where they are few whole points."""
+    companion = analysis.companion
+    if analysis.plan.measure != RATING or companion is None or companion.model is None:
+        return
+    rows, _ = analysed_rows(analysis.plan, tables)
+    data = in_model(rows[rows["reader_group"].isin(companion.plan.groups)], companion.plan)
+    points = data.rows[RATING.response].unique()
+    if not 2 < len(points) <= MOST_POINTS or (points % 1).any():
+        return
+    settings = dict(companion.model.settings) | {"family": "ordinal"}
+    source = fit(companion.model.formula, data.rows, **settings)
+    if not source.converged:
+        raise UserError("the cumulative link model did not converge, and is no check")
+    for contrast in contrasts_of(companion.plan, data, FittedModelResult(source, settings, source.groups)):
+        if contrast.estimable:
+            form = CheckForm("", contrast.estimate, contrast.se, contrast.df, is_bounded=False)
+            yield CUMULATIVE, (contrast.label, contrast.groups), [form]
 
 
 def _estimating_equations(analysis: Analysis, tables: Tables) -> Iterator[Found]:
@@ -414,7 +438,7 @@ def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
     Clusters of one kind leave out how the others differ: contrasts between participants are not clustered by items, nor those
     between items by participants.
     """
-    if plan.measure.scale == "points" or plan.measure == RATING:
+    if plan.measure.of_means:
         data = in_model(analysed_rows(plan, tables)[0], plan)
     elif plan.measure.of == "models":
         data = quantity_data(tables.trials, plan, tables.factors)

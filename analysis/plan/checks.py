@@ -40,7 +40,8 @@ PEOPLE = ("human", "simulated")
 OF_READING = {"reading_time", "region_time", "surprisal", "entropy", "prompt_tokens"}
 """Measures that do not depend on how a trial ends."""
 OF_WORDS = {"recovered", "recovered_with_one_typo"}
-WITH_ANSWERS = {"correct", "missing", *OF_WORDS}
+OF_RATINGS = {"rating"}
+WITH_ANSWERS = {"correct", "missing", *OF_RATINGS, *OF_WORDS}
 """Measures of the answer itself: to leave out wrong answers would leave out what is measured."""
 Spec = Mapping[str, Any]
 
@@ -248,6 +249,24 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
             "Write trials: recover.",
             ("trials",),
         )
+    elif measured & OF_RATINGS and spec.get("trials", "rate") != "rate":
+        yield PlanFault(
+            f" is {spec['trials']!r}; ratings are given in trials that end with rate",
+            "Write trials: rate.",
+            ("trials",),
+        )
+    elif "correct" in measured and (spec.get("trials") == "rate" or steps == ["rate"]):
+        yield PlanFault(
+            " is 'correct', and no rating is right or wrong",
+            "Measure rating, or another step's answers.",
+            ("measure",),
+        )
+    if measured & OF_RATINGS and "rate" not in steps:
+        yield PlanFault(
+            f": nothing is rated in this study, and {end}",
+            "Measure correct, or let a block end with `rate`.",
+            ("measure",),
+        )
     if measured & OF_WORDS and "recover" not in steps:
         yield PlanFault(
             f": no text is restored in this study, and {end}",
@@ -260,7 +279,7 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
             "Measure how questions are answered, or let readers end the text: take `for` out.",
             ("measure",),
         )
-    if len(steps) > 1 and "trials" not in spec and not measured <= OF_READING | OF_WORDS:
+    if len(steps) > 1 and "trials" not in spec and not measured <= OF_READING | OF_RATINGS | OF_WORDS:
         yield PlanFault(
             f" would mix trials that end with {' and with '.join(steps)}", f"Say which: trials: {steps[0]}."
         )

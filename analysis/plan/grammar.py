@@ -101,6 +101,11 @@ class Measure:
         return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
 
     @property
+    def of_means(self) -> bool:
+        """Whether differences are estimated from condition means (shares and ratings), and a mixed model is a check of them."""
+        return self.scale == "points" or self.name == "rating"
+
+    @property
     def value(self) -> str:
         """Column of an analysis' rows with what its estimates average: the share of words of an answer, or the measure's own."""
         return "share" if self.response.startswith("cbind") else self.name
@@ -152,7 +157,7 @@ COVARIATES = {
 }
 """What a plan can hold constant, in words: the place of a trial, and the length and frequency of what is read."""
 
-COVARIED = ("reading_time", "rt", "region_time", "rating")
+COVARIED = ("reading_time", "rt", "region_time")
 """Measures whose models can hold covariates constant."""
 
 OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of == "models"}
@@ -161,8 +166,8 @@ OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of 
 RECOVERED = Measure("score", "Mean recovery", "recovery", "gaussian", False, "", "score")
 """How close a typed answer comes to the intact text: described for trials of type ``recover``, in no model."""
 
-RATING = Measure("rating", "Rating", "rating", "gaussian", False, "scale points", "rating")
-"""A number on a scale, in tables that ``wrods analyse`` takes; it is compared as exploratory where the trials have it."""
+RATING = PLANNABLE["rating"]
+"""A number on a scale; it is compared as exploratory where the trials have it."""
 
 DESCRIBED = (*MEASURES.values(), RATING, RECOVERED)
 """The measures that tables and figures describe in every study."""
@@ -528,9 +533,11 @@ def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
     if match is None:
         raise PlanFault(f" is {text!r}", "Write it like: 5 points, 10%, 1.2 times, or 0.5 bits.")
     number, unit = float(match[1]), match[2]
+    own_unit = "points" if first == RATING else first.unit  # of its scale, not of a percentage
     scale: Scale = "points" if unit.startswith("point") else "ratio" if unit in ("%", "times") else "raw"
-    if scale != first.scale or (scale == "raw" and unit.removesuffix("s") != first.unit.removesuffix("s")):
-        wanted = {"points": "5 points", "ratio": "10% or 1.2 times", "raw": f"0.5 {first.unit}"}[first.scale]
+    scale = first.scale if first == RATING and scale == "points" else scale
+    if scale != first.scale or (scale == "raw" and unit.removesuffix("s") != own_unit.removesuffix("s")):
+        wanted = {"points": "5 points", "ratio": "10% or 1.2 times", "raw": f"0.5 {own_unit}"}[first.scale]
         raise PlanFault(f" is {text!r}, which is not a bound of {first.noun}", f"Write it like: {wanted}.")
     bound = Bound(1 + number / 100 if unit == "%" else number, scale, str(text))
     if bound.half_width <= 0 or (scale == "points" and number >= 100):

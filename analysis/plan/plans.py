@@ -65,7 +65,7 @@ class Rules:
     trials: str | None = None  # only trials that end with this step (choose, recover …)
     items: str = "random"  # ``random`` or ``fixed``
     bayes: Prior | None = None  # of the Bayes factors of its contrasts; None where none is wanted
-    covariates: tuple[str, ...] = ()  # centred, in the models of times and ratings
+    covariates: tuple[str, ...] = ()  # centred, in the models of times
     coding: Mapping[str, str] = field(
         default_factory=dict, hash=False
     )  # of the factors for which it is given

@@ -17,7 +17,7 @@ from analysis.contrasts import averaged_probability
 from analysis.factorial import slopes_in_cell
 from analysis.frames import indicator
 from analysis.mixed import VarianceComponent
-from analysis.plan import LevelDifference, Measure, Plan, PlanFault, read_contrast
+from analysis.plan import RATING, LevelDifference, Measure, Plan, PlanFault, read_contrast
 from analysis.readers import PARTICIPANT_KINDS
 from stimuli.errors import UserError, error_at, missing_column, unknown_name
 
@@ -351,8 +351,8 @@ def _components(
         for spread in spreads
     }
     people, machines = sides(plan, kinds)
-    if not people:
-        # what is said of items is said of models' items where only models are compared
+    if not people or plan.measure == RATING:
+        # what is said of items is said of models' items where only models are compared, and on any scale of ratings
         given = {f"{name}_models": given[name] for name in ("item", "item_slope") if name in given} | given
     applies = {
         "people": bool(people),
@@ -364,9 +364,9 @@ def _components(
     default_entries = {
         name: entry for name, entry in defaults.items() if name not in given and name not in idle
     }
-    unknown = [
+    unknown = dict.fromkeys(
         name.removesuffix("_models") for name, entry in default_entries.items() if entry["value"] is None
-    ]
+    )
     if unknown:
         raise UserError(
             f"nothing says how far {plan.measure.noun} scatters, in {plan.measure.unit}: {', '.join(unknown)}",

@@ -22,7 +22,7 @@ from analysis.exclusions import PILOT, time_bounds
 from analysis.factorial import slope_columns, slopes_in_words
 from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
 from analysis.mixed import VarianceComponent
-from analysis.plan import Plan
+from analysis.plan import RATING, Plan
 from analysis.power.assumptions import Assumptions, cell_name, default_spreads, log_odds_at, value_in_cell
 from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from analysis.tables import Tables
@@ -203,7 +203,7 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     if plan.measure.family == "binomial":
         base = Assumptions({}, (), None, kinds, f"pilot {name or tables.folder}", tuple(remarks))
         return _by_moments(plan, pilot_plan, trials, base)
-    if plan.measure.of == "models":
+    if plan.measure.of == "models" or plan.measure == RATING:
         data = quantity_data(trials, pilot_plan, tables.factors)
     else:
         data = time_data(trials, pilot_plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))

@@ -26,7 +26,16 @@ from analysis.mixed import Fit
 from analysis.mixed.fitting import fit_model, make_model
 from analysis.mixed.result import Model
 from analysis.multiple_comparisons import adjusted
-from analysis.plan import MEASURES, OF_MODELS, OF_REGIONS, LevelDifference, Plan, PlanFault, read_bound
+from analysis.plan import (
+    MEASURES,
+    OF_MODELS,
+    OF_REGIONS,
+    RATING,
+    LevelDifference,
+    Plan,
+    PlanFault,
+    read_bound,
+)
 from analysis.planned import plans
 from analysis.power.assumptions import Assumptions, sides
 from analysis.processes import run_tasks
@@ -247,9 +256,10 @@ def planned_of(
     for plan in read:
         if only and plan.name not in only and plan.key not in only:
             continue
-        if plan.measure.kind not in {*MEASURES, *OF_MODELS, *OF_REGIONS}:
+        if plan.measure.kind not in {*MEASURES, *OF_MODELS, *OF_REGIONS, RATING.name}:
             remarks.append(
-                f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy, log times and what models have can."
+                f"{plan.name} is left out: {plan.measure.noun} cannot be simulated; accuracy, ratings, log times and what models "
+                "have can."
             )
             continue
         without = [
@@ -281,6 +291,11 @@ def planned_of(
             remarks.append(
                 f"{plan.name} is adjusted together with {', '.join(family)} in a report; here its tests are adjusted by themselves, "
                 "so that the power is a little too high."
+            )
+        if plan.measure == RATING:
+            remarks.append(
+                f"{plan.name}: ratings are drawn as normal values that no scale ends; where many ratings are at an end, effects "
+                "and spreads are smaller than assumed."
             )
         if equivalence is not None:
             try:
@@ -408,7 +423,7 @@ class SimulatedDesign:
         return [self.table[name].fillna(-1) for name in columns]
 
     def draw(self, number: int | str) -> Array:
-        """Draw the answers of one study: 0 and 1, logarithms, or bits and nats, shape (trials,)."""
+        """Draw the answers of one study: 0 and 1, logarithms, or points, bits and nats, shape (trials,)."""
         question = self.question
         seed = stable_seed("power", question.seed, question.plan.name, self.sizes.key, number)
         rng = np.random.default_rng(seed)
@@ -423,7 +438,7 @@ class SimulatedDesign:
     def simulate(self, number: int) -> SimulatedStudy:
         """Draw one study and analyse it as a report does."""
         values = self.draw(number)
-        if self.question.plan.measure.family == "binomial":
+        if self.question.plan.measure.of_means:
             return SimulatedStudy(self.sizes, number, self._estimated(values))
         plan, data = self.question.plan, self.data
         analysis = analyse(plan, data, engine=self._engine(values))
@@ -470,7 +485,7 @@ class SimulatedDesign:
         return units, by_group
 
     def _estimated(self, values: Array) -> tuple[SimulatedContrast, ...]:
-        """Estimate the planned contrasts in percentage points, adjusted as one family."""
+        """Estimate the planned contrasts in percentage points or points of a scale, adjusted as one family."""
         plan = self.question.plan
         people: dict[str, ItemAnswers] = {}
         models: dict[str, Means] = {}

@@ -11,7 +11,7 @@ from scipy.special import expit
 from analysis.figures.drawing import Effect
 from analysis.names import stem_of
 from analysis.parameter_recovery import SIMULATED, TRUTH_OF, Recovered
-from analysis.plan import WORDS, WORDS_WITH_ONE_TYPO, Plan
+from analysis.plan import RATING, WORDS, WORDS_WITH_ONE_TYPO, Plan
 from analysis.readers import headed, spoken
 from analysis.report.effect_sizes import ODDS, PERCENT, POINTS, felt
 from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
@@ -101,7 +101,7 @@ def _built_in(
         if recovered.measure == plan.measure.name
     }
     levels = dict(_levels(truths))
-    if plan.measure.logged or not levels:
+    if plan.measure.logged or plan.measure == RATING or not levels:
         return levels
     if plan.measure.scale != "points":
         return {}

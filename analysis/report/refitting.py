@@ -283,7 +283,7 @@ def _differences(analysis: Analysis | None) -> Iterator[str]:
     yield f"  b_se = {_vector([contrast.se for contrast in tested])},"
     yield f"  df = {_vector([np.nan if contrast.df is None else contrast.df for contrast in tested])},"
     measure = None if analysis is None else analysis.plan.measure
-    is_companion = measure is not None and (measure.scale == "points" or measure == RATING)
+    is_companion = measure is not None and measure.of_means
     family = "" if analysis is None or is_companion else _family(analysis)
     yield f"  family = {_quoted(family)}, tests = list("
     for index, contrast in enumerate(tested):

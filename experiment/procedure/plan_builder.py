@@ -282,7 +282,7 @@ class PlanBuilder:
         return {
             "kind": "practice",
             "block": name,
-            "feedback": practice_feedback(settings, self.study),
+            "feedback": practice_feedback(settings, self.study, block),
             "pass": int(share.rstrip("%")) / 100 if share else None,
             "attempts": settings.get("attempts", 1),
             "trials": [self._trial(item, name, block) for item in items],

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from experiment.media import KEY, shown_files
 from experiment.parsing.free_answers import decimal_mark
 from experiment.study import Study
-from experiment.trials import CHOSEN, RATED, trial_type
+from experiment.trials import CHOSEN, RATED, labels_of, trial_type
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -64,11 +64,15 @@ def block_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None
     }
 
 
-def practice_feedback(settings: Mapping[str, Any], study: Study) -> Feedback | None:
-    """Return the feedback of a practice screen, which is shown until the reader continues; None without feedback."""
+def practice_feedback(settings: Mapping[str, Any], study: Study, block: Mapping[str, Any]) -> Feedback | None:
+    """Return the feedback of practice for a block, which is shown until the reader continues; None without feedback.
+
+    No rating is right or wrong: there, only time can run out.
+    """
     if not settings.get("feedback", True):
         return None
-    return {"accuracy": True, "late": True, "for_ms": None, "words": feedback_words(study.pack.texts)}
+    is_rated = not set(RATED).isdisjoint(block["trial"][-1])
+    return {"accuracy": not is_rated, "late": True, "for_ms": None, "words": feedback_words(study.pack.texts)}
 
 
 def verdict_of(
@@ -404,6 +408,13 @@ def scale_of(settings: Mapping[str, Any]) -> dict[str, Any]:
         "keys": keys if len(numbers) <= MOST_DIGIT_KEYS else [],
         "decimals": 0,
     }
+
+
+def scale_ends(step: Mapping[str, Any]) -> dict[str, str]:
+    """Return the ends of a planned step's scale with what they mean: ``{"low": "1 (impossible)", …}``."""
+    points = labels_of(step) or (str(step["from"]), str(step["to"]))
+    named = zip(("low", "high"), (points[0], points[-1]), strict=True)
+    return {end: f"{point} ({step[end]})" if step[end] else point for end, point in named}
 
 
 def points_of_slider(step: Mapping[str, Any]) -> tuple[str, ...]:

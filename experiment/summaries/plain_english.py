@@ -44,12 +44,13 @@ from experiment.models.prompts import Prompter, read_step
 from experiment.models.prompts.prompter import judge_prompt, paper_prompts
 from experiment.orders import OrderRules
 from experiment.procedure import plan_session, trials_of
+from experiment.procedure.steps import scale_ends
 from experiment.scoring.published import judge_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
 from experiment.study import Study
 from experiment.study.factors import VERSION, operation_families
 from experiment.study.study import study_plan
-from experiment.trials import CHOSEN, TYPED, TYPES, UNANSWERED
+from experiment.trials import CHOSEN, RATED, TYPED, TYPES, UNANSWERED, labels_of
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -709,6 +710,7 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 *([_counted(checked, "attention check") + " among them"] if checked else []),
                 *([f"a break after every {every}"] if every and every < len(screen["trials"]) else []),
                 *_restricted(screen["trials"]),
+                *_scales(screen["trials"]),
                 *_time_limits(screen["trials"]),
             ]
             number = str(screen["block"]).removeprefix("block-")
@@ -721,6 +723,7 @@ STEP_NOUNS = {
     "answer": "a question",
     "choose": "a question",
     "prime": "a prime",
+    "rate": "a rating",
     "read": "a text to read",
     "recover": "a text to restore",
 }
@@ -758,6 +761,14 @@ def _question(question: Mapping[str, Any]) -> str:
         wanted = condition.get("values") or [f"{condition['from']:g} to {condition['to']:g}"]
         details.append(f"only after {name}: {' or '.join(wanted)}")
     return f"{question['name']} ({'; '.join(details)})" if details else str(question["name"])
+
+
+def _scales(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield each scale on which a block is rated: its number of buttons, or a slider, and its ends."""
+    steps = (step for trial in trials for step in trial["steps"] if step["step"] in RATED)
+    scales = [(len(labels_of(step)), *scale_ends(step).values()) for step in steps]
+    for buttons, low, high in dict.fromkeys(scales):
+        yield f"rated {f'with {buttons} buttons' if buttons else 'on a slider'} from {low} to {high}"
 
 
 def _time_limits(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -269,7 +269,7 @@ def practice(trials: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     return {
         "kind": "practice",
         "block": "practice-1",
-        "feedback": practice_feedback({}, ENGLISH),
+        "feedback": practice_feedback({}, ENGLISH, {"trial": [{"choose": {}}]}),
         "pass": 0.5,
         "attempts": 2,
         "trials": trials,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from analysis.robustness import CUMULATIVE
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.models.prompts import Prompter
@@ -283,3 +284,128 @@ def test_ratings_are_exported_beside_answers_that_are_neither_wrong_nor_missing(
         assert float(row["rating"]) == float(row["response"]) and 1 <= float(row["rating"]) <= 4
     assert {row["rating"] for row in rows if row["reader"] == "first"} <= {"1", "1.0"}
     assert len({row["rating"] for row in rows if row["reader"] == "draws"}) > 1
+
+
+PLAN = """\
+participants: {{wanted: 10}}
+models: {{who: {{draws: {{use: "baseline:random"}}}}}}
+analysis:
+  planned:
+    plausibility: {{{plan}compare: plausibility, between: [human, draws]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "plan", "fault"),
+    [
+        (BUTTONS, "measure: correct, ", "right or wrong"),
+        (BUTTONS, "measure: rating, trials: choose, ", "choose"),
+        (BUTTONS, "measure: rating, equivalence: 5%, ", "0.5 points"),
+        (BUTTONS, "measure: rating, equivalence: 0 points, ", "above 0"),
+        (BUTTONS, "measure: rating, exclude: {answers: wrong}, ", "rating"),
+        (BUTTONS, "measure: rating, covariates: [letters], ", "covariates"),
+    ],
+)
+def test_a_plan_that_ratings_cannot_carry_out_is_refused(
+    rated: Callable[..., Study], scale: str, plan: str, fault: str
+) -> None:
+    with pytest.raises(UserError, match=fault):
+        rated(scale, more=PLAN.format(plan=plan))
+
+
+def test_a_factor_may_be_named_rating_where_nothing_is_rated(
+    rated: Callable[..., Study], tmp_path: Path
+) -> None:
+    rated()
+    text = (tmp_path / "study.yaml").read_text("utf-8").replace("plausibility: [", "rating: [")
+    (tmp_path / "study.yaml").write_text(text, "utf-8")
+    with pytest.raises(UserError, match="column"):
+        load_study(tmp_path)
+    text = text.replace(f"- rate: {{show: sentence, ask: How plausible is this?, {BUTTONS}}}",
+                        "- recover: {show: sentence}").replace("      attention_checks: 2\n", "")  # fmt: skip
+    (tmp_path / "study.yaml").write_text(text, "utf-8")
+    load_study(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A study with a planned rating, filled by simulated readers and a baseline, and what its report says."""
+    folder = tmp_path_factory.mktemp("ratings")
+    rows = [f"s{n}-{k},{a},{b}".replace("*", "") for k in range(2) for n, (a, b) in enumerate(SENTENCES)]
+    (folder / "sentences.csv").write_text(
+        "\n".join(["item,sentence:plausible,sentence:implausible", *rows]) + "\n", "utf-8"
+    )
+    plan = PLAN.format(plan="measure: rating, equivalence: 0.5 points, ")
+    text = STUDY.format(scale=BUTTONS, language="en", practice="", block="") + plan
+    (folder / "study.yaml").write_text(text, "utf-8")
+    effects = {"plausibility": {"implausible": -2.0}}
+    truth = TRUTH | {"rating": {"intercept": 5.0, "effects": effects, **SPREAD}}
+    (folder / "simulated.json").write_text(json.dumps(truth), "utf-8")
+    for command in (("build",), ("simulate", "--readers", 10), ("run",), ("report",)):
+        done = wrods(command[0], folder, *command[1:])
+        assert done.exit_code == 0, done.output
+    (report,) = (folder / "reports").iterdir()
+    return folder, report
+
+
+def test_the_report_estimates_ratings_in_points_of_the_scale(reported: tuple[Path, Any]) -> None:
+    _, report = reported
+    with (report / "tables" / "table_01_answer_full.csv").open(encoding="utf-8") as file:
+        answer = list(csv.reader(file))
+    assert any("implausible − plausible" in " ".join(row) for row in answer)
+    page = (report / "report.html").read_text("utf-8")
+    assert "scale points" in page and "1 (impossible)" in page and "7 (quite normal)" in page
+    for word in ("% correct", "accuracy of", "ceiling", "Accuracy"):
+        assert word not in page
+
+
+def test_the_report_shows_means_spreads_and_the_share_at_both_ends(reported: tuple[Path, Any]) -> None:
+    _, report = reported
+    (table,) = (report / "tables").glob("table_*_descriptives_rating_plausibility_full.csv")
+    with (report / "trials.csv").open(encoding="utf-8") as file:
+        rows = [
+            row
+            for row in csv.DictReader(file)
+            if row["reader_kind"] == "simulated" and not row["excluded_reason"]
+        ]
+    given = [float(row["rating"]) for row in rows if row["plausibility"] == "plausible"]
+    text = table.read_text("utf-8")
+    assert "% lowest" in text and "% highest" in text
+    assert f"{100 * sum(rating == 7 for rating in given) / len(given):.6g}"[:4] in text
+
+
+def test_effects_of_simulated_ratings_are_compared_with_what_the_scale_leaves_of_them(
+    reported: tuple[Path, Any],
+) -> None:
+    _, report = reported
+    (table,) = (report / "tables").glob("table_s*_recovery_full.csv")
+    with table.open(encoding="utf-8") as file:
+        rows = {row[0]: row for row in csv.reader(file) if row}
+    simulated, expected, recovered = map(float, rows["implausible − plausible"][1:4])
+    assert simulated == -2.0 and -2.0 <= expected < -1.8
+    assert recovered == pytest.approx(expected, abs=0.5)
+
+
+def test_a_cumulative_link_model_is_a_check_where_the_points_are_few(reported: tuple[Path, Any]) -> None:
+    _, report = reported
+    (table,) = (report / "tables").glob("table_s*_matrix_full.csv")
+    assert CUMULATIVE in table.read_text("utf-8")
+
+
+def test_power_is_simulated_in_points_of_the_scale(reported: tuple[Path, Any]) -> None:
+    folder, _ = reported
+    means = [
+        f"--mean={reader}:{level}={mean}"
+        for reader in ("human", "draws")
+        for level, mean in (("plausible", 5), ("implausible", 3))
+    ]
+    options = ("--studies", 20, "--participants", 10)
+    lacking = wrods("power", folder, *options, *means)
+    assert lacking.exit_code and "--sd participant=" in lacking.output
+    spreads = [
+        f"--sd={name}=0.5" for name in ("participant", "participant_slope", "item", "item_slope", "residual")
+    ]
+    done = wrods("power", folder, *options, *means, *spreads)
+    assert done.exit_code == 0, done.output
+    assert "-2.00 scale points" in done.output and "mixed models" not in done.output
+    assert wrods("power", folder, *options, "--effects", folder).exit_code == 0

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis.costs.ratios import LevelCost, costs_by_level
-from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows
+from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows, with_ends
 from analysis.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
 from analysis.figures import Drawing
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
-from analysis.planned import has_ratings, held_by
+from analysis.planned import has_ratings, held_by, scale_of_ratings
 from analysis.report.apa_tables import ApaTable, Origin
 from analysis.report.described import layouts
 from analysis.report.planned_effects import Asked, planned_of
@@ -45,10 +45,7 @@ def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
     descriptions = []
     for part in (*parts_of(used, tables), *crossed_parts(used, tables)):
         rows = part.rows(used)
-        cells = {
-            measure: describe(within_bounds(rows, measure, tables), measure, part.factor, part.levels)
-            for measure in measures
-        }
+        cells = {measure: _cells(rows, measure, part.factor, part.levels, tables) for measure in measures}
         descriptions.append(Description(part, cells, rows))
     return descriptions
 
@@ -60,7 +57,19 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[ConditionMe
     is_whole_study = not plan.subset and plan.crossing is None
     levels = tuple(tables.factors[plan.factor]) if is_whole_study else plan.levels
     rows = used[held_by(plan, used)] if plan.subset else used
-    return describe(within_bounds(rows, plan.measure, tables), plan.measure, plan.factor, levels)
+    return _cells(rows, plan.measure, plan.factor, levels, tables)
+
+
+def _cells(
+    rows: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...], tables: Tables
+) -> list[ConditionMean]:
+    rows = within_bounds(rows, measure, tables)
+    cells, scale = describe(rows, measure, factor, levels), scale_of_ratings(tables)
+    return (
+        cells
+        if measure is not RATING or scale is None
+        else with_ends(cells, rows, factor, (scale["from"], scale["to"]))
+    )
 
 
 def means_analysed(analysis: Analysis, cells: Sequence[ConditionMean]) -> list[ConditionMean]:

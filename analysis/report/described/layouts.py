@@ -48,6 +48,7 @@ def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: 
         places=places,
         logged=measure.logged,
         rated=measure is RATING,
+        has_ends=any(cell.at_ends is not None for cell in cells),
         unit="ms" if measure.logged else units.get(measure.name, "%"),
         **_spread(cells, measure.logged),
         intervals=intervals_told(cells, "" if measure.logged else over_items),
@@ -150,5 +151,9 @@ def recovery_table(
 ) -> ApaTable:
     """Lay out simulated effects and their estimates from the models of simulated readers."""
     rows = [{**asdict(effect), "covered": effect.covered} for effect in recovered]
-    has_words = any(effect.measure == "time_changed" for effect in recovered)
-    return LAYOUT.table("recovery", rows, fits=fits, has_words=has_words, has_timeouts=has_timeouts)
+    has_words, has_ratings = (
+        any(effect.measure == name for effect in recovered) for name in ("time_changed", RATING.name)
+    )
+    return LAYOUT.table(
+        "recovery", rows, fits=fits, has_words=has_words, has_timeouts=has_timeouts, has_ratings=has_ratings
+    )

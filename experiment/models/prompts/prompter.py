@@ -17,7 +17,7 @@ from typing import Any, Literal
 from experiment.languages import wording
 from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, FilePicture, Picture
-from experiment.procedure.steps import feedback_text, parts_of
+from experiment.procedure.steps import feedback_text, parts_of, scale_ends
 from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, labels_of
 from stimuli.errors import UserError
 from stimuli.papers import papers
@@ -417,7 +417,7 @@ class Prompter:
     def _asked(self, step: Mapping[str, Any]) -> list[str]:
         """Return the lines that explain how to answer, if the trial needs an answer."""
         words, answer, labels = self.words, self.words["answer"], ", ".join(labels_of(step))
-        scale = [words["scale"][self.variant].format(**_ends(step))] if step["step"] in RATED else []
+        scale = [words["scale"][self.variant].format(**scale_ends(step))] if step["step"] in RATED else []
         if self.thinks and labels:
             return [*scale, words["think_choose"][self.variant].format(labels=labels, answer=answer)]
         if self.thinks and step["step"] in (*TYPED, *RATED):
@@ -511,13 +511,6 @@ def _with_options(step: Mapping[str, Any], question: str = "") -> str:
             f"({label}) {option}" for label, option in zip(step["labels"], step["options"], strict=True)
         ]
     return "\n".join(line for line in lines if line)
-
-
-def _ends(step: Mapping[str, Any]) -> dict[str, str]:
-    """Return the ends of a scale with what they mean: ``1 (impossible)``."""
-    points = labels_of(step) or (str(step["from"]), str(step["to"]))
-    named = zip(("low", "high"), (points[0], points[-1]), strict=True)
-    return {end: f"{point} ({step[end]})" if step[end] else point for end, point in named}
 
 
 def _captioned(step: Mapping[str, Any], text: str) -> str:

@@ -21,6 +21,7 @@ from analysis.report.terms import contrast_in_words
 UNDER = {
     robustness.SCALE: "in log odds",
     robustness.LINEAR: "in a linear mixed model",
+    robustness.CUMULATIVE: "in a cumulative link model",
     robustness.BY_PARTICIPANTS: "with standard errors clustered by participants",
     robustness.BY_ITEMS: "with standard errors clustered by items",
     robustness.LIMITS: "under other time limits",
