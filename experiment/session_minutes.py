@@ -1,8 +1,8 @@
 """Estimates the duration of a session for a participant: reading, answering, writing and waiting.
 
-Reading takes one minute per 240 words (Brysbaert, 2019), typing a restored text 1.5 s per word; solved examples that stay on
-the screen count once per set. Free writing cannot be predicted: it counts as a minute if several lines can be written, never
-more than the time limit; what the limits allow beyond that is reported separately.
+Reading takes one minute per 240 words (Brysbaert, 2019), in a maze per 70 (Forster et al., 2009), typing a restored text 1.5 s
+per word; solved examples that stay on the screen count once per set. Free writing cannot be predicted: it counts as a minute if
+several lines can be written, never more than the time limit; what the limits allow beyond that is reported separately.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from experiment.trials import FRAME_MS, presented_ms, trial_type
 
 WORDS_PER_MINUTE = 240
+MAZE_WORDS_PER_MINUTE = 70
 SECONDS_OF_QUESTION = {"text": 15.0, "several": 10.0}
 SECONDS_PER_QUESTION = 6.0
 SECONDS_PER_TICK = 1.5
@@ -126,7 +127,8 @@ def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
     for step in trial["steps"]:
         words = len((step["text"] or "").split())
         least = ((step.get("minimum_ms") or 0) + presented_ms(step)) / 1000
-        seconds += least if step.get("part_ms") else max(words * 60 / WORDS_PER_MINUTE, least)
+        per_minute = MAZE_WORDS_PER_MINUTE if step.get("foils") else WORDS_PER_MINUTE
+        seconds += least if step.get("part_ms") else max(words * 60 / per_minute, least)
         takes = trial_type(step["step"]).seconds
         answering = takes.get("answer", 0.0) + words * takes.get("word", 0.0)
         if "lines" in takes:

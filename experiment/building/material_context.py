@@ -124,6 +124,7 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
     columns += [description_of(field) for field in media_of(study)]
     words = materials.get("scramble", {}).get("words")
     columns += [str(words["column"])] if isinstance(words, Mapping) and "column" in words else []
+    columns += [materials["distractors"]] if "distractors" in materials else []
     versions = study.crossing.versions
     columns += versions
     columns += [

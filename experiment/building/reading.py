@@ -17,6 +17,7 @@ import regex
 
 from experiment.lists import blocks_of, blocks_showing
 from experiment.procedure.steps import (
+    FOILS,
     LINE_LENGTH,
     PARTS,
     Screens,
@@ -133,6 +134,44 @@ def with_sentences(study: Study, items: Sequence[Item], language: str) -> list[I
         }
         borders.append((item, ends))
     return _with_parts("sentence", borders)
+
+
+def with_foils(
+    study: Study, items: Sequence[Item], rows: Sequence[Row], places: Mapping[str, str]
+) -> list[Item]:
+    """Return items with the foils of their words in a maze, from the column that the study names."""
+    column = study.get("materials", "distractors")
+    shown = [read["show"] for _, _, read in reading_steps(study) if read.get("as") == "maze"]
+    if column is None or not shown:
+        return list(items)
+    cells_of_items = {str(row.get("item")): row.get(column) for row in rows}
+    made, faults = [], dict[str, UserError]()
+    for item in items:
+        words = item.intact.get(shown[0], item.shown.get(shown[0], "")).split()
+        try:
+            foils = _foils(str(cells_of_items.get(item.item_id) or ""), words, column)
+        except UserError as fault:
+            where = places.get(item.item_id, item.item_id)
+            faults.setdefault(item.item_id, UserError(f"{where}: {fault.message}", mend=fault.mend))
+            continue
+        made.append(replace(item, key={**item.key, FOILS: foils}))
+    if faults:
+        raise together(list(faults.values()))
+    return made
+
+
+def _foils(cell: str, words: Sequence[str], column: str) -> list[str]:
+    """Return the foils of the words after the first, empty where there is none."""
+    foils = nfc(cell).split()
+    if len(foils) != len(words) - 1:
+        raise UserError(
+            f"{column} holds {len(foils)} foils, and the sentence has {len(words) - 1} words after the first",
+            mend="Write one foil for each of them, between blanks; - where a word has none.",
+        )
+    same = [word for word, foil in zip(words[1:], foils, strict=True) if word == foil and foil != "-"]
+    if same:
+        raise UserError(f"{column} holds {same[0]!r}, the word itself", mend="Write another word, or -.")
+    return ["" if foil == "-" else foil for foil in foils]
 
 
 def _with_parts(unit: str, borders: Sequence[tuple[Item, Mapping[str, Sequence[int]]]]) -> list[Item]:

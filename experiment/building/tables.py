@@ -28,7 +28,7 @@ from experiment.building.material_context import (
     step_of_type,
     targets_of,
 )
-from experiment.building.reading import with_chunks, without_marks
+from experiment.building.reading import with_chunks, with_foils, without_marks
 from experiment.building.regions import regions_in_words, with_regions, without_region_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
@@ -675,7 +675,7 @@ def sentences(
     places = {item: f"{design.source}, line {line}" for item, line in lines.items()}
     unmarked, borders = without_marks(study, rows, places)
     made = sentence_items(unmarked, design, columns, lines=lines)
-    items = with_regions(with_chunks(made.items, borders), rows)
+    items = with_regions(with_foils(study, with_chunks(made.items, borders), rows, places), rows)
     if answering is not None:
         items = tuple(map(_accepting, items))
         require_readable(study, items)

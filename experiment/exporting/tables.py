@@ -196,12 +196,16 @@ def item_rows(items: Sequence[Item]) -> Iterator[dict[str, Any]]:
 
 
 def region_rows(connection: Connection, study: Study) -> Iterator[dict[str, Any]]:
-    """Yield a study's regions with ``excluded_reason``, including excluded ones."""
+    """Yield a study's regions with ``excluded_reason``, including excluded ones.
+
+    A word of a maze is excluded if its foil was chosen first.
+    """
     limits = study.get("analysis", "exclude", "regions", "rt")
     bounds = None if limits is None else read_times(limits)
     for row in records.all_regions(connection, study.id):
         is_out = bounds is not None and row["rt"] is not None and not bounds[0] <= row["rt"] <= bounds[1]
-        yield {**row, "excluded_reason": f"rt {limits}" if is_out else None}
+        reason = "foil chosen" if row["is_correct"] is False else f"rt {limits}" if is_out else None
+        yield {**row, "excluded_reason": reason}
 
 
 OF_SESSION = (

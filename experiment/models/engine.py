@@ -165,11 +165,14 @@ class Span:
         Index of the message in the request.
     start, end : int
         Start and end (exclusive) in characters, without surrounding blanks.
+    foil : str or None
+        Another text in its place, whose surprisal after the same text is requested as well.
     """
 
     message: int
     start: int
     end: int
+    foil: str | None = None
 
 
 @dataclass(frozen=True)
@@ -239,11 +242,14 @@ class RegionScore:
     entropy : float or None
         Entropy, in nats, of the distribution over the region's first token given all before it, where a word begins there over
         the tokens that can begin one; None if the engine does not report whole distributions.
+    foil : float or None
+        Surprisal of the foil in its place; None without one, or if the engine does not score foils.
     """
 
     surprisal: float | None
     tokens: int
     entropy: float | None = None
+    foil: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,7 +36,7 @@ from experiment.people.recruitment.codes import DEVICE, Recruitment
 from experiment.people.recruitment.return_links import hold_early_end, hold_if_doubtful
 from experiment.people.service import LiveSession, ScoreTrial, StudyService, is_token, live_session, present
 from experiment.procedure.questions import answer_names, is_eligible, right_answers
-from experiment.procedure.steps import Verdict, intact_parts, parts_of, region_names, verdict_of
+from experiment.procedure.steps import Verdict, foils_shown, intact_parts, parts_of, region_names, verdict_of
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, chain, records, session_activity
 from experiment.store.erasure import (
@@ -455,15 +455,16 @@ def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[di
             "a region is not of this text",
             rule="regions count the words, chunks or sentences shown, each once",
         )
+    foils = foils_shown(read)
     rows = []
     for part in given:
         place = part["region"]
         form = intact[place]
         changed = None if form is None else form != shown[place]
         names = region_names(planned, place)
-        rows.append(
-            part | {"shown": shown[place], "intact": form, "is_changed": changed, "region_names": names}
-        )
+        side = read["sides"][place] if read.get("sides") else None
+        of_plan = {"shown": shown[place], "intact": form, "is_changed": changed, "region_names": names}
+        rows.append(part | of_plan | {"foil": foils[place], "side": side})
     return rows
 
 

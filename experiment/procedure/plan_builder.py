@@ -381,7 +381,11 @@ class PlanBuilder:
 
     def _trial(self, item: Item, block: str, settings: Mapping[str, Any]) -> PlannedTrial:
         order = self._choice_order(item, settings)
-        shared = SharedBySteps(self.labels, settings.get("line_length", LINE_LENGTH), self.study.language)
+        place = self.place
+        sides = generator(self.study.seed, "maze sides", item.item_id, place.list_id, place.session_key)
+        shared = SharedBySteps(
+            self.labels, settings.get("line_length", LINE_LENGTH), self.study.language, sides
+        )
         condition = {**item.condition, **self.between["condition"]}
         at_levels = [
             (kind, self.study.step_at(kind, given, condition))

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import accumulate, pairwise
+from random import Random
 from typing import Any, Literal
 
 from experiment.media import KEY, shown_files
@@ -169,12 +170,20 @@ class SharedBySteps:
     labels: SessionLabels
     line_length: int = LINE_LENGTH
     language: str = "en"
+    sides: Random | None = None  # draws the sides of the words in a maze
 
 
 PARTS = "parts"
 """Entry of an item's key: by unit (chunk, sentence) and field, the parts of its shown text."""
-ALONE = frozenset({"centred", "rsvp"})
+ALONE = frozenset({"centred", "rsvp", "maze"})
 """Ways to read in which each part is alone on the screen."""
+FOILS = "foils"
+"""Entry of an item's key: what stands beside each word of a maze but the first, empty where nothing does."""
+NO_FOIL = "x-x-x"
+"""What stands beside a word that has no foil (Forster et al., 2009)."""
+SIDES = ("left", "right")
+BESIDE = " " * 6
+"""What parts the two sides of a maze, in the lines of a plan."""
 Screens = list[tuple[str, list[str]]]
 """The texts that stand on the screen together, each with its lines."""
 
@@ -194,12 +203,29 @@ def text_parts(settings: Mapping[str, Any], item: Item) -> list[str] | None:
 def reading_screens(settings: Mapping[str, Any], item: Item, length: int) -> Screens:
     """Return the texts that a step shows together, with their lines: the whole text, or each part that is alone."""
     text, parts = shown_text(settings["show"], item), text_parts(settings, item)
+    if parts is not None and settings["as"] == "maze":
+        pairs = [
+            f"{part}{BESIDE}{foil}" for part, foil in zip(parts, foils_of(item, len(parts)), strict=True)
+        ]
+        return [(pair, [pair]) for pair in pairs]
     keeps_words = parts is not None and settings.get("by") != "sentence"
     if parts is None or settings["as"] not in ALONE:
         if parts is not None and settings.get("by") == "chunk":
             return [(text, _lines_of_chunks(text, parts, length))]
         return [(text, break_lines(text, length, keeps_words=keeps_words))]
     return [(part, break_lines(part, length, keeps_words=keeps_words)) for part in parts]
+
+
+def foils_of(item: Item, words: int) -> list[str]:
+    """Return what stands beside each word of an item in a maze."""
+    return [NO_FOIL, *(foil or NO_FOIL for foil in item.key.get(FOILS, [""] * (words - 1)))][:words]
+
+
+def _maze(settings: Mapping[str, Any], item: Item, words: int, draw: Random) -> dict[str, Any]:
+    """Return the entries of a maze: each side has half of the words, in an order of the session's own."""
+    sides = [*SIDES * (words // 2), *draw.sample(SIDES, words % 2)]
+    draw.shuffle(sides)
+    return {"foils": foils_of(item, words), "sides": sides, "keys": [str(key) for key in settings["keys"]]}
 
 
 def part_times(settings: Mapping[str, Any], parts: Sequence[str]) -> list[float] | None:
@@ -255,6 +281,9 @@ def make_step(
     if kind == "read":
         parts = text_parts(settings, item)
         made = {"parts": parts, "part_ms": part_times(settings, [str(text)] if parts is None else parts)}
+        made |= {"foils": None, "sides": None, "keys": None}
+        if settings.get("as") == "maze":
+            made |= _maze(settings, item, len(parts or ()), shared.sides or Random(0))
         lines = [line for _, own in reading_screens(settings, item, shared.line_length) for line in own]
     step: dict[str, Any] = {"step": kind, "caption": None, "text": text, "lines": lines}
     for name, entry in trial_type(kind).plan.items():
@@ -371,6 +400,12 @@ def intact_parts(trial: Mapping[str, Any], step: Mapping[str, Any]) -> list[str 
         ends = list(accumulate(map(len, shown), initial=0))
         return [letters[begin:end] for begin, end in pairwise(ends)]
     return [None] * len(shown)
+
+
+def foils_shown(step: Mapping[str, Any]) -> list[str | None]:
+    """Return the foil beside each region of a planned step; None where there is none."""
+    foils = step.get("foils") or [NO_FOIL] * len(parts_of(step))
+    return [None if foil == NO_FOIL else foil for foil in foils]
 
 
 def region_lines(step: Mapping[str, Any]) -> list[int | None]:

@@ -272,6 +272,7 @@ class SimulatedReader:
         frames = None if prime is None else frames_of(prime, "prime_ms")
         read = next((step for step in trial["steps"] if step["step"] == "read"), None)
         by_itself = presented_ms(read) if read is not None and read.get("part_ms") else None
+        is_cut = any(region.get("is_correct") is False and region["right_rt"] is None for region in regions)
         return {
             "client_uuid": new_uuid(draw),
             "trial_index": trial["trial_index"],
@@ -279,7 +280,9 @@ class SimulatedReader:
             "response_raw": None if late else response,
             "timed_out": late,
             "rt": None if late or answering["step"] in UNANSWERED else spent,
-            "reading_time": times["read"][1] if read is not None and by_itself is None else None,
+            "reading_time": times["read"][1]
+            if read is not None and by_itself is None and not is_cut
+            else None,
             "onset_ts": started,
             "paint_ts": None,
             "response_ts": None if late or answering.get("part_ms") else started + spent,
@@ -314,6 +317,9 @@ class SimulatedReader:
             return presented_ms(step), []
         if step.get("part_ms"):
             return presented_ms(step), _presented(step, onset)
+        if step.get("foils"):
+            regions = self._choices(step, trial, onset)
+            return sum(region["right_rt"] or region["rt"] for region in regions), regions
         if step.get("as", "whole") != "whole":
             regions = self._words(step, trial, onset)
             return sum(region["rt"] for region in regions), regions
@@ -356,6 +362,23 @@ class SimulatedReader:
             for name in names
             for factor, levels in self.truth.regions.effects.get(name, {}).items()
         )
+
+    def _choices(
+        self, step: Mapping[str, Any], trial: Mapping[str, Any], onset: float
+    ) -> list[dict[str, Any]]:
+        """Return the regions of a maze: each choice is right as often as an answer; the sentence may end with a foil."""
+        draw = generator(self.seed, "simulated choices", self.name, trial["trial_index"])
+        right = 1 / (1 + math.exp(-self._value(self.truth.accuracy, "accuracy", trial)))
+        made: list[dict[str, Any]] = []
+        for region in self._words(step, trial, onset):
+            is_correct = draw.random() < right
+            again = None if step["wrong"] == "end" else 2 * region["rt"]
+            right_rt = region["rt"] if is_correct else again
+            made.append({**region, "onset_ts": onset, "is_correct": is_correct, "right_rt": right_rt})
+            onset += right_rt or region["rt"]
+            if right_rt is None:
+                break
+        return made
 
     def _costs(self, trial: Mapping[str, Any], text: str) -> dict[int, float]:
         """Return the cost of changed words by their index between spaces."""

@@ -34,7 +34,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from experiment.store.database import UnreadableJson
 
-LATEST_REVISION = "0006"
+LATEST_REVISION = "0007"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -267,6 +267,11 @@ regions = Table(
     Column("region_names", Text, info=ADDED),
     Column("frames", Integer, info=ADDED),
     Column("shown_ms", Float, info=ADDED),
+    Column("foil", Text, info=ADDED),
+    Column("side", Text, info=ADDED),
+    Column("is_correct", Boolean, info=ADDED),
+    Column("right_rt", Float, info=ADDED),
+    Column("margin", Float, info=ADDED),
     PrimaryKeyConstraint(*TRIAL_KEY, "region"),
     ForeignKeyConstraint(TRIAL_KEY, [f"trials.{name}" for name in TRIAL_KEY]),
 )

@@ -278,7 +278,15 @@ def _check_settings_together(kind: str, place_of: Callable[[str], str], settings
         )
 
 
-OF_MODES = {"by": PARTWISE, "for": ("rsvp", "whole"), "per_letter": ("rsvp", "whole"), "blank": ("rsvp",)}
+OF_MODES = {
+    "by": tuple(mode for mode in PARTWISE if mode != "maze"),
+    "for": ("rsvp", "whole"),
+    "per_letter": ("rsvp", "whole"),
+    "blank": ("rsvp",),
+    "keys": ("maze",),
+    "wrong": ("maze",),
+    "minimum": ("whole", "moving_window", "cumulative", "centred"),
+}
 """Settings of `read` with the modes that have them."""
 
 
@@ -290,6 +298,18 @@ def _check_reading(place_of: Callable[[str], str], read: Mapping[str, Any]) -> N
             raise UserError(
                 f"{place_of(name)} is {read[name]!r}, and the text is shown as {mode}",
                 mend=f"Take {name} out, or show the text as: {' or '.join(modes)}.",
+            )
+    if mode == "maze":
+        keys = read.get("keys")
+        if not isinstance(keys, list) or len({key_name(key) for key in keys}) != 2 or len(keys) != 2:
+            raise UserError(
+                f"{place_of('keys' if 'keys' in read else 'as')} is {keys if keys else 'maze'!r}, and a maze has two keys",
+                mend="Name the left and the right one: keys: [f, j].",
+            )
+        if not isinstance(read["show"], str):
+            raise UserError(
+                f"{place_of('show')} names {' and '.join(read['show'])}; a maze shows one field",
+                mend="Name one field, whose foils are in the column `materials: distractors`.",
             )
     if "for" not in read and (mode == "rsvp" or "per_letter" in read):
         name = "per_letter" if "per_letter" in read else "as"

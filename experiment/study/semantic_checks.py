@@ -87,6 +87,7 @@ def check_meaning(study: Study, faults: Faults) -> None:
         )
     check_procedure(study, faults)
     faults.check(_check_regions, study, faults, reads=[("materials",), ("procedure",), *factor_settings()])
+    faults.check(_check_distractors, study, reads=[("materials",), ("procedure",), *factor_settings()])
     faults.check(_check_files, study, faults, reads=[("design", "between")])
     faults.check(_check_rating, study, reads=[("rating",)])
     faults.check(_check_bounds, study, faults, reads=[("analysis", "exclude")])
@@ -214,6 +215,33 @@ def _check_bounds(study: Study, faults: Faults) -> None:
     faults.add(
         study.place, path, faults_of_exclusions(study.get(*path, default={}), allows_assistive_input(study))
     )
+
+
+def _check_distractors(study: Study) -> None:
+    """Check that mazes and foils go together."""
+    fields = dict.fromkeys(
+        str(read["show"])
+        for screen in study.get("procedure")
+        for step in screen.get("block", {}).get("trial", ())
+        if "read" in step
+        for read in study.steps_at_all_levels("read", step["read"])
+        if read.get("as") == "maze"
+    )
+    place = study.place("materials", "distractors")
+    if "distractors" in study.get("materials") and not fields:
+        raise UserError(
+            f"{place}: no text is read in a maze", mend="Write `read: {as: maze}`, or take it out."
+        )
+    if fields and ("distractors" not in study.get("materials") or "sentences" not in study.get("materials")):
+        raise UserError(
+            f"{study.place('procedure')}: a maze needs sentences, and a foil beside each of their words",
+            mend="Add a column of foils to the table, and name it: materials: {sentences: FILE, distractors: COLUMN}.",
+        )
+    if len(fields) > 1:
+        raise UserError(
+            f"{place}: mazes show {' and '.join(fields)}, and the foils are those of one field",
+            mend="Show the same field in each maze.",
+        )
 
 
 def _check_regions(study: Study, faults: Faults) -> None:

@@ -5,13 +5,13 @@ import pack from "../../experiment/languages/data/en.json";
 import { type StepData, trialPayload } from "../src/procedure/payload";
 import type { Feedback, Plan, PlannedTrial, PracticeScreen } from "../src/procedure/plan";
 import { stimulusTexts } from "../src/procedure/plan";
-import { isCorrect, practiceOutcome, rightAnswer } from "../src/procedure/practice";
+import { isCorrect, isThrough, practiceOutcome, rightAnswer } from "../src/procedure/practice";
 import { BriefShelf, Progress } from "../src/procedure/progress";
 import { isDue } from "../src/procedure/screen_nodes";
 import type { Conduct } from "../src/procedure/session";
 import { unfold } from "../src/procedure/timeline";
 
-const READ: Step = { step: "read", caption: null, text: "Teh dgo barks.", lines: ["Teh dgo", "barks."], as: "whole", parts: null, part_ms: null, blank_ms: 0, minimum_ms: 0 };
+const READ: Step = { step: "read", caption: null, text: "Teh dgo barks.", lines: ["Teh dgo", "barks."], as: "whole", parts: null, part_ms: null, blank_ms: 0, foils: null, sides: null, keys: null, wrong: "end", minimum_ms: 0 };
 const CHOOSE: Step = {
   step: "choose",
   caption: null,
@@ -202,6 +202,18 @@ describe("practice", () => {
 
   test("without a criterion always goes on", () => {
     expect(practiceOutcome({ ...five, pass: null }, 1, correct(0))).toMatchObject({ needed: null, then: "go on" });
+  });
+
+  test("counts a maze as right if every word was chosen at once, and no text that is only read", () => {
+    const maze = trial(0, [{ ...READ, as: "maze", parts: ["Teh", "dgo"] } as Step]);
+    const chosen = (...correct: boolean[]) => correct.map((is_correct, region) => ({ region, line: null, onset_ts: 1, rt: 9, is_correct }));
+    expect(isThrough(maze, chosen(true, true))).toBe(true);
+    expect(isThrough(maze, chosen(true, false))).toBe(false);
+    expect(isThrough(maze, chosen(true))).toBe(false);
+    const read = trial(1, [READ]);
+    expect(isThrough(read, [])).toBeNull();
+    const screen = { ...practising([maze, read]), pass: 1 };
+    expect(practiceOutcome(screen, 1, { 0: true, 1: true })).toEqual({ right: 1, total: 1, needed: 1, then: "go on" });
   });
 });
 

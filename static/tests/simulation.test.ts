@@ -15,6 +15,7 @@ const STEPS = [
   [{ ...text("read", "one two three"), as: "centred", parts: ["one two", "three"], lines: ["one two", "three"], minimum_ms: 0 }],
   [{ ...text("read", "one two"), as: "rsvp", parts: ["one", "two"], part_ms: [34, 50], blank_ms: 34, lines: ["one", "two"] }],
   [{ ...text("read", "one two"), as: "whole", part_ms: [50] }],
+  [{ ...text("read", "one two"), as: "maze", parts: ["one", "two"], foils: ["x-x-x", "ten"], sides: ["left", "right"], keys: ["f", "j"], wrong: "end" }],
   [{ ...text("read", "one"), as: "whole", minimum_ms: 0 }],
   [
     { ...text("prime", "gadren"), mask: "######", mask_ms: 30, frames: 2, prime_ms: 0, backward_mask: "&&&&&&", backward_ms: 30 },
@@ -88,12 +89,12 @@ test("the visual simulation walks through every screen by its own buttons and ke
   await jsPsych.simulate([{ timeline: unfold(PLAN, conduct) }], "visual");
   const data = jsPsych.data.get().values() as { trial_type: string; simulated?: boolean; regions?: unknown[]; response_raw?: string }[];
   const steps = data.filter((one) => /read|prime|choose|rate|recover|answer/.test(one.trial_type));
-  expect(steps.map((one) => one.trial_type.replace("wrods-", ""))).toEqual(["read", "read", "read", "read", "read", "prime", "choose", "rate", "rate", "recover", "answer"]);
+  expect(steps.map((one) => one.trial_type.replace("wrods-", ""))).toEqual(["read", "read", "read", "read", "read", "read", "prime", "choose", "rate", "rate", "recover", "answer"]);
   expect(steps.every((one) => one.simulated)).toBe(true);
   const [button, slider] = steps.filter((one) => one.trial_type === "wrods-rate").map((one) => one.response_raw);
   expect(["1", "2", "3"]).toContain(button);
   expect(slider).toMatch(/^(0\.\d\d|1\.00)$/);
-  expect(steps.slice(0, 5).map((one) => one.regions?.length)).toEqual([2, 2, 2, 0, undefined]);
+  expect(steps.slice(0, 6).map((one) => one.regions?.length)).toEqual([2, 2, 2, 0, 2, undefined]);
   expect(stored).toEqual([]);
   const given = answers["questions-1"]!;
   const asked = QUESTIONS.slice(0, -1).flatMap((one) => (one.rows ?? [one]).map(({ name }) => name));

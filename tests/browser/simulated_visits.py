@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from shutil import which
 from typing import TYPE_CHECKING, Any
 
+from experiment.procedure.steps import SIDES
 from experiment.simulated.reader import SimulatedReader
 from experiment.simulated.truth import GroundTruth
 from experiment.study import Study
@@ -175,7 +176,17 @@ class _Visit:
         shown.wait_for()
         handle = shown.element_handle()
         assert handle is not None
-        if kind == "read" and payload["regions"]:
+        if kind == "read" and step.get("foils"):
+            for region in payload["regions"]:
+                right = SIDES.index(step["sides"][region["region"]])
+                wrong = 1 - right
+                self._rest(region["rt"])
+                self.page.keyboard.press(step["keys"][right if region["is_correct"] else wrong])
+                if not region["is_correct"] and region["right_rt"] is not None:
+                    self._rest(region["right_rt"] - region["rt"])
+                    self.page.keyboard.press(step["keys"][right])
+            self.page.wait_for_function("(gone) => !gone.isConnected", arg=handle)
+        elif kind == "read" and payload["regions"]:
             for region in payload["regions"]:
                 self.page.keyboard.press("Space")
                 self._rest(region["rt"])

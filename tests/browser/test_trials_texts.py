@@ -178,6 +178,72 @@ def test_parts_of_an_rsvp_stand_for_their_frames_without_a_key(serve, new_page):
     assert row["rt"] is not None
 
 
+FOILS = ["x-x-x", "ran", "blue", "of", "never"]
+SIDES = ["left", "right", "right", "left", "right"]
+
+
+def in_a_maze(wrong):
+    words = ["The", "old", "dog", "barks", "again."]
+    return read(
+        " ".join(words),
+        lines=[],
+        parts=words,
+        foils=FOILS,
+        sides=SIDES,
+        keys=["f", "j"],
+        wrong=wrong,
+        **{"as": "maze"},
+    )
+
+
+def pair_shown(page, place, words):
+    left, right = (words[place], FOILS[place]) if SIDES[place] == "left" else (FOILS[place], words[place])
+    page.wait_for_function(
+        "(pair) => [...document.querySelectorAll('.maze .stimulus')].map((word) => word.textContent).join() === pair",
+        arg=f"{left},{right}",
+    )
+
+
+@pytest.mark.parametrize("wrong", ["end", "retry"])
+def test_a_maze_times_each_choice_and_tells_of_a_foil(opened, wrong):
+    reading = in_a_maze(wrong)
+    server, page = shown(opened, trial(0, [reading]), trial(1, [in_a_maze(wrong)]), kind="read")
+    for place in range(5):
+        pair_shown(page, place, reading["parts"])
+        page.keyboard.press("f" if SIDES[place] == "left" else "j")
+        time.sleep(0.03)
+    page.wait_for_function("() => !document.querySelector('.maze')")
+    trial_shown(page, "read")
+    pair_shown(page, 0, reading["parts"])
+    page.keyboard.press("f")
+    pair_shown(page, 1, reading["parts"])
+    page.keyboard.press("f")
+    page.locator(".maze .notice", has_text=TEXTS["feedback_incorrect"]).wait_for()
+    if wrong == "retry":
+        time.sleep(0.1)
+        for place in range(1, 5):
+            pair_shown(page, place, reading["parts"])
+            page.locator(".maze button").nth(["left", "right"].index(SIDES[place])).click()
+    finished(page, server)
+    through, stumbled = server.trials[0, 1], server.trials[1, 1]
+    assert [region["is_correct"] for region in through["regions"]] == [True] * 5
+    assert all(region["rt"] == region["right_rt"] > 0 for region in through["regions"])
+    last = through["regions"][-1]
+    assert through["reading_time"] == pytest.approx(
+        last["onset_ts"] + last["rt"] - through["onset_ts"], abs=1e-6
+    )
+    assert (through["rt"], through["timed_out"]) == (None, False)
+    assert [region["is_correct"] for region in stumbled["regions"]] == [True, False] + [True] * 3 * (
+        wrong == "retry"
+    )
+    slip = stumbled["regions"][1]
+    if wrong == "retry":
+        assert slip["right_rt"] >= slip["rt"] + 100
+        assert stumbled["reading_time"] > 0
+    else:
+        assert (slip["right_rt"], stumbled["reading_time"]) == (None, None)
+
+
 def test_a_held_space_bar_uncovers_one_word(opened):
     reading = read(TEXT, lines=LINES, **{"as": "moving_window"})
     _, page = shown(opened, trial(0, [reading]), kind="read")

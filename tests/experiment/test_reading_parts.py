@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 
@@ -316,3 +317,90 @@ def test_levels_of_a_factor_may_set_the_way_to_read(parted):
     assert trial["steps"][0]["part_ms"] == [200] * 3
     trials = trials_of(plan_session(study, study.items, list_id=1, session_key="s"))
     assert {trial["steps"][0]["as"]: trial["steps"][0]["part_ms"] for trial in trials}["centred"] is None
+
+
+MAZE = "as: maze, keys: [f, j]"
+FOILS = "- runs blue - of"
+
+
+@pytest.fixture
+def maze(parted):
+    """Return a function that writes a study of a maze, with a column of foils."""
+
+    def make(settings=MAZE, foils=FOILS, sentence="The old *teacher* gave the roses.", column="foils"):
+        folder = parted(mode="whole", unit="word", load=False)
+        (folder / "sentences.csv").write_text(
+            f'item,sentence,question,answer,foils\none,"{sentence}",Was it old?,yes,{foils}\n', "utf-8"
+        )
+        file = folder / "study.yaml"
+        text = file.read_text("utf-8").replace("as: whole, by: word", settings)
+        if column:
+            text = text.replace(
+                "{sentences: sentences.csv", f"{{sentences: sentences.csv, distractors: {column}"
+            )
+        file.write_text(text, "utf-8")
+        return load_study(folder)
+
+    return make
+
+
+def test_a_maze_sets_a_foil_beside_each_word_on_sides_in_balance(maze):
+    study, trial = first_trial(maze(), "intact")
+    read = trial["steps"][0]
+    assert read["parts"] == ["The", "old", "teacher", "gave", "the", "roses."]
+    assert read["foils"] == ["x-x-x", "x-x-x", "runs", "blue", "x-x-x", "of"]
+    assert sorted(read["sides"]) == ["left"] * 3 + ["right"] * 3
+    assert (read["keys"], read["wrong"]) == (["f", "j"], "end")
+    orders = {
+        tuple(step["sides"])
+        for key in "abcdefgh"
+        for other in trials_of(plan_session(study, study.items, list_id=1, session_key=key))
+        for step in other["steps"][:1]
+    }
+    assert len(orders) > 4
+    given = [{"region": 2, "onset_ts": 1.0, "rt": 300.0, "is_correct": False, "right_rt": 700.0}]
+    (row,) = _regions(trial, given)
+    assert (row["foil"], row["side"]) == ("runs", read["sides"][2])
+    content = render(plan_session(study, study.items, list_id=1), trial).messages[0].content
+    assert "runs" not in content, "models read the sentence"
+
+
+def test_models_give_the_margin_of_each_word_over_its_foil(maze):
+    _, trial = first_trial(maze(), "intact")
+    scores = [RegionScore(2.0, 1, foil=foil) for foil in (None, None, 5.0, 1.0, None, None)]
+    rows = region_rows(trial, scores)
+    assert [row["foil"] for row in rows] == [None, None, "runs", "blue", None, "of"]
+    nats = [None if row["margin"] is None else row["margin"] * math.log(2) for row in rows]
+    assert nats == pytest.approx([None, None, 3.0, -1.0, None, None])
+
+
+@pytest.mark.parametrize(("wrong", "right_after"), [("end", 0), ("retry", 1)])
+def test_simulated_readers_choose_in_a_maze(maze, wrong, right_after):
+    study, trial = first_trial(maze(f"{MAZE}, wrong: {wrong}"), "intact")
+    clumsy = GroundTruth(TrueEffects(-50.0, {}, 0, 0), TrueEffects(6.0, {}, 0, 0))
+    sure, wrongly = (SimulatedReader("S001", study, truth).answer(trial) for truth in (TRUTH, clumsy))
+    assert [region["is_correct"] for region in sure["regions"]] == [True] * 6
+    assert sure["reading_time"] == pytest.approx(sum(region["right_rt"] for region in sure["regions"]))
+    assert not any(region["is_correct"] for region in wrongly["regions"])
+    assert len(wrongly["regions"]) == (6 if right_after else 1)
+    assert (wrongly["reading_time"] is None) == (wrong == "end")
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"settings": "as: maze"}, "two keys"),
+        ({"settings": "as: maze, keys: [f, F]"}, "two keys"),
+        ({"settings": f"{MAZE}, by: sentence"}, "by"),
+        ({"settings": f"{MAZE}, for: 300 ms"}, "for"),
+        ({"settings": "as: centred, wrong: retry"}, "wrong"),
+        ({"settings": "as: centred"}, "distractors"),
+        ({"column": ""}, "distractors"),
+        ({"foils": "runs blue"}, r"line 2.*2 foils.*5 words"),
+        ({"foils": "old runs blue - of"}, r"line 2.*'old'"),
+        ({"column": "others"}, "others"),
+    ],
+)
+def test_mazes_without_what_they_need_are_refused(maze, given, named):
+    with pytest.raises(UserError, match=named):
+        make_items(maze(**given))

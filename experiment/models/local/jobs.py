@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from experiment.models.engine import Reply, ReplyStatus, Request, State, disjoint_logprobs
+from experiment.models.engine import RegionScore, Reply, ReplyStatus, Request, State, disjoint_logprobs
 from experiment.models.local.rows import (
     Continuation,
     Decoding,
@@ -22,7 +22,14 @@ from experiment.models.local.rows import (
     RowOutcome,
     common_length,
 )
-from experiment.models.local.tokens import Stops, Tokens, Wording, region_targets, score_regions
+from experiment.models.local.tokens import (
+    FoilTokens,
+    Stops,
+    Tokens,
+    Wording,
+    region_targets,
+    score_regions,
+)
 from stimuli.seeds import stable_seed
 
 
@@ -32,7 +39,7 @@ class Job:
 
     request: Request
     tokens: Tokens
-    # The prompt's own row first, if it has one; then those of labels of several tokens
+    # The prompt's own row first, if it has one; then those of labels of several tokens, and those of foils
     rows: list[Row] = field(default_factory=list)
     found: dict[int, RowOutcome] = field(default_factory=dict)  # by place in ``rows``
     attempts: int = 1
@@ -70,9 +77,36 @@ def job_of(request: Request, tokens: Tokens, wording: Wording) -> Job:
         source=None if tokens.source is None else _ids(tokens.source), mean=_wants_mean(request, tokens),
         entropies=tuple(sorted({region.first for region in tokens.regions if region.is_scored})),
     )  # fmt: skip
+    foils = [row for foil in tokens.foils if (row := _foil_row(foil)) is not None]
     if thought_only:
-        return Job(request, tokens, [prompt], thought_only=True)
-    return Job(request, tokens, _rows(prompt, tokens))
+        return Job(request, tokens, [prompt, *foils], thought_only=True)
+    return Job(request, tokens, [*_rows(prompt, tokens), *foils])
+
+
+def _foil_row(foil: FoilTokens | None) -> Row | None:
+    """Return the row that scores a foil; None if there is nothing to score."""
+    if foil is None or not foil.region.is_scored:
+        return None
+    targets, borders = region_targets([foil.region], foil.ids)
+    return Row(_ids(foil.ids), tuple(targets), tuple(borders))
+
+
+def _with_foils(
+    scores: Sequence[RegionScore], job: Job, *, marks_beginnings: bool
+) -> tuple[RegionScore, ...]:
+    """Return the scores of regions with those of the foils in their place, whose rows are a job's last."""
+    place = len(job.rows) - sum(_foil_row(foil) is not None for foil in job.tokens.foils)
+    scored = []
+    for score, foil in zip(scores, job.tokens.foils, strict=True):
+        if foil is not None and _foil_row(foil) is not None:
+            found = job.found[place]
+            (of_foil,) = score_regions(
+                [foil.region], foil.ids, found.logprobs, found.borders, {}, marks_beginnings=marks_beginnings
+            )
+            score = replace(score, foil=of_foil.surprisal)
+            place += 1
+        scored.append(score)
+    return tuple(scored)
 
 
 def answer_job(thought: Job, wording: Wording) -> Job:
@@ -225,6 +259,8 @@ def reply_of(job: Job, wording: Wording, path: str) -> Reply:
             prompt.entropies,
             marks_beginnings=wording.marks_beginnings,
         )
+        if any(first.tokens.foils):
+            scores = _with_foils(scores, first, marks_beginnings=wording.marks_beginnings)
         reply = replace(reply, regions=scores)
     if request.states and prompt is not None:
         places = _state_positions(request, first.tokens)

@@ -302,6 +302,14 @@ class LabelTokens:
 
 
 @dataclass(frozen=True)
+class FoilTokens:
+    """A text up to the end of a foil in the place of a region, and the foil's tokens in it."""
+
+    ids: tuple[int, ...]
+    region: RegionTokens
+
+
+@dataclass(frozen=True)
 class Tokens:
     """A request as tokens; ``labels`` is empty if text is generated, ``regions`` if none is requested."""
 
@@ -309,6 +317,7 @@ class Tokens:
     ids: tuple[int, ...]
     labels: tuple[LabelTokens, ...]
     regions: tuple[RegionTokens, ...] = ()
+    foils: tuple[FoilTokens | None, ...] = ()  # by region
     # Input of the encoder, if the model has one; ``ids`` is then the beginning of its decoder's text
     source: tuple[int, ...] | None = None
 
@@ -372,16 +381,16 @@ class Wording:
         if self.decoder_start is not None:
             return self._of_two_texts(text, request.labels or ())
         if request.regions:
-            ids, regions = self._regions(text, request)
+            ids, regions, foils = self._regions(text, request)
         else:
-            ids, regions = self.ids(text), ()
+            ids, regions, foils = self.ids(text), (), ()
         if not ids:
             raise ValueError("the prompt is empty: there is no token to go on from")
         if request.labels is None:
-            return Tokens(text, ids, (), regions)
+            return Tokens(text, ids, (), regions, foils)
         space = " " if self.leading_space and not text[-1:].isspace() else ""
         sequences = [self.ids(text + space + label) for label in request.labels]
-        return Tokens(text, ids, labels_behind(ids, request.labels, sequences), regions)
+        return Tokens(text, ids, labels_behind(ids, request.labels, sequences), regions, foils)
 
     def after_thought(self, tokens: Tokens, thought: Sequence[int], labels: Sequence[str]) -> Tokens:
         """Return a request's tokens with labels after the generated reasoning; a missing end mark is added."""
@@ -413,11 +422,28 @@ class Wording:
         for label in labelled:
             if not label.targets:
                 raise ValueError(f"label {label.label!r} cannot be scored: it has no token")
-        return Tokens(text, begun, tuple(labelled), (), source)
+        return Tokens(text, begun, tuple(labelled), source=source)
 
-    def _regions(self, text: str, request: Request) -> tuple[tuple[int, ...], tuple[RegionTokens, ...]]:
-        """Return the tokens of a text and those of a request's regions."""
+    def _regions(
+        self, text: str, request: Request
+    ) -> tuple[tuple[int, ...], tuple[RegionTokens, ...], tuple[FoilTokens | None, ...]]:
+        """Return the tokens of a text, and those of a request's regions and of the foils in their place."""
         spans = self._places(text, request)
+        ids, regions = self._spans(text, spans)
+        foils = [
+            None if span.foil is None else self._foil(text, place, span.foil)
+            for span, place in zip(request.regions, spans, strict=True)
+        ]
+        return ids, regions, tuple(foils)
+
+    def _foil(self, text: str, place: tuple[int, int], foil: str) -> FoilTokens:
+        begin, end = place
+        ids, (region,) = self._spans(text[:begin] + foil + text[end:], [(begin, begin + len(foil))])
+        return FoilTokens(ids[: region.last], region)
+
+    def _spans(
+        self, text: str, spans: Sequence[tuple[int, int]]
+    ) -> tuple[tuple[int, ...], tuple[RegionTokens, ...]]:
         whole = self.encoder.whole(text)
         begins = self.beginnings
         before = () if self.template == "chat" else self._before

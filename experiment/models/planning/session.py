@@ -18,6 +18,7 @@ from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.steps import (
     feedback_text,
+    foils_shown,
     intact_parts,
     parts_of,
     points_of_slider,
@@ -315,7 +316,9 @@ class ModelSession:
             turn = replace(turn, labels=turn.labels or (str(self._told[number].text),))
         reads = self.manner.reads and restored is None
         last = len(messages) - 1
-        regions = tuple(Span(last, begin + shift, end + shift) for begin, end in turn.words) if reads else ()
+        step = read_step(trial) if reads else None
+        spans = zip(turn.words, foils_shown(step), strict=True) if step is not None and turn.words else ()
+        regions = tuple(Span(last, begin + shift, end + shift, foil) for (begin, end), foil in spans)
         turn = turn if self.manner.stops else replace(turn, stop=())
         purpose = "read" if trial["trial_type"] in UNANSWERED else "answer"
         key = self._key(number)
@@ -426,7 +429,9 @@ def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
     step = read_step(trial)
     if step is None:
         return []
-    regions = zip(parts_of(step), intact_parts(trial, step), region_lines(step), strict=True)
+    regions = zip(
+        parts_of(step), intact_parts(trial, step), region_lines(step), foils_shown(step), strict=True
+    )
     return [
         {
             "region": place,
@@ -435,8 +440,9 @@ def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:
             "is_changed": None if intact is None else intact != shown,
             "line": line,
             "region_names": region_names(trial, place),
+            "foil": foil,
         }
-        for place, (shown, intact, line) in enumerate(regions)
+        for place, (shown, intact, line, foil) in enumerate(regions)
     ]
 
 
@@ -451,6 +457,9 @@ def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list
             "surprisal": _bits(score.surprisal),
             "entropy": _bits(score.entropy),
             "tokens": score.tokens,
+            "margin": None
+            if score.foil is None or score.surprisal is None
+            else _bits(score.foil - score.surprisal),
         }
         for word, score in zip(words, scores, strict=True)
     ]
@@ -491,7 +500,10 @@ def request_json(request: Request) -> dict[str, Any]:
     if request.also_text:
         described["also_text"] = True
     if request.regions:
-        described["regions"] = [[span.message, span.start, span.end] for span in request.regions]
+        described["regions"] = [
+            [span.message, span.start, span.end, *([span.foil] if span.foil else [])]
+            for span in request.regions
+        ]
     if request.states:
         described["states"] = list(request.states)
     return described

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from experiment.languages import wording
 from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, FilePicture, Picture
-from experiment.procedure.steps import feedback_text, parts_of, scale_ends
+from experiment.procedure.steps import ALONE, feedback_text, parts_of, scale_ends
 from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, labels_of
 from stimuli.errors import UserError
 from stimuli.papers import papers
@@ -201,7 +201,7 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
         if not text:
             steps.append({**step, "text": BLANK.join(files), "media": ()} if files else step)
             continue
-        of_step = marked(text, step.get("lines") or ())
+        of_step = marked(text, () if step.get("as") in ALONE else step.get("lines") or ())
         steps.append({**step, "text": BLANK.join([*files, of_step]), "media": ()})
         fields = [name for name, given in trial["shown"].items() if given and given in text]
         for name in fields:  # papers' prompts use separate fields

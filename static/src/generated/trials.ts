@@ -121,7 +121,7 @@ export type ReadStep = {
   text: string;
   /** The text in fixed lines, which a part that is alone on the screen begins; null without fixed lines. */
   lines: string[] | null;
-  /** How the text is shown: whole, moving_window, cumulative, centred or rsvp. */
+  /** How the text is shown: whole, moving_window, cumulative, centred, rsvp or maze. */
   as: string;
   /** The words, chunks or sentences that are read one after another; null for a whole text. */
   parts: string[] | null;
@@ -129,6 +129,14 @@ export type ReadStep = {
   part_ms: number[] | null;
   /** Time without text between two parts, ms. */
   blank_ms: number;
+  /** What stands beside each word of a maze; null in other modes. */
+  foils: string[] | null;
+  /** The side of each word of a maze, left or right; null in other modes. */
+  sides: string[] | null;
+  /** The keys of a maze for the left and the right; null in other modes. */
+  keys: string[] | null;
+  /** What follows a foil that is chosen in a maze: end or retry. */
+  wrong: string;
   /** Minimum time before the reader can continue, ms. */
   minimum_ms: number;
 };
@@ -232,7 +240,7 @@ export type RateRecord = ExposureRecord & {
 
 /** What a step of read records. */
 export type ReadRecord = ExposureRecord & {
-  /** Onset of the text to the key that ended reading; null for a text that ended by itself, ms. */
+  /** Onset of the text to the key that ended reading; null for a text that ended by itself, or in a maze with a foil, ms. */
   reading_time: number | null;
   /** Frames from the onset to the end of a text that ended by itself. */
   shown_frames: number | null;
@@ -465,7 +473,7 @@ export const readParameters = <const>{
   text: { type: ParameterType.STRING, default: undefined },
   /** The text in fixed lines, which a part that is alone on the screen begins; null without fixed lines. */
   lines: { type: ParameterType.STRING, array: true, default: [] },
-  /** How the text is shown: whole, moving_window, cumulative, centred or rsvp. */
+  /** How the text is shown: whole, moving_window, cumulative, centred, rsvp or maze. */
   as: { type: ParameterType.STRING, default: "whole" },
   /** The words, chunks or sentences that are read one after another; null for a whole text. */
   parts: { type: ParameterType.STRING, array: true, default: [] },
@@ -473,6 +481,14 @@ export const readParameters = <const>{
   part_ms: { type: ParameterType.FLOAT, array: true, default: [] },
   /** Time without text between two parts, ms. */
   blank_ms: { type: ParameterType.FLOAT, default: 0 },
+  /** What stands beside each word of a maze; null in other modes. */
+  foils: { type: ParameterType.STRING, array: true, default: [] },
+  /** The side of each word of a maze, left or right; null in other modes. */
+  sides: { type: ParameterType.STRING, array: true, default: [] },
+  /** The keys of a maze for the left and the right; null in other modes. */
+  keys: { type: ParameterType.KEY, array: true, default: [] },
+  /** What follows a foil that is chosen in a maze: end or retry. */
+  wrong: { type: ParameterType.STRING, default: "end" },
   /** Minimum time before the reader can continue, ms. */
   minimum_ms: { type: ParameterType.FLOAT, default: 0 },
 };
@@ -480,7 +496,7 @@ export const readParameters = <const>{
 /** What wrods-read records. */
 export const readFields = <const>{
   ...exposureFields,
-  /** Onset of the text to the key that ended reading; null for a text that ended by itself, ms. */
+  /** Onset of the text to the key that ended reading; null for a text that ended by itself, or in a maze with a foil, ms. */
   reading_time: { type: ParameterType.FLOAT },
   /** Frames from the onset to the end of a text that ended by itself. */
   shown_frames: { type: ParameterType.INT },

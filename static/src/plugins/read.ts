@@ -4,12 +4,14 @@ import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { element } from "../dom";
 import { readFields, readParameters, type ReadRecord } from "../generated/trials";
-import { isPlainStroke, keyName } from "../keys";
-import { type MediaFile, timedPart, withMedia } from "../media";
+import { isPlainStroke, keyName, struckKey } from "../keys";
+import { library, type MediaFile, timedPart, withMedia } from "../media";
 import type { Messages } from "../messages";
 import { Exposure } from "../timing/exposure";
+import { frames } from "../timing/frames";
 import { framesFor, type Shown, showStages, type Stage } from "../timing/stages";
 import { fitLines, studyLines } from "./lines";
+import { Maze } from "./maze";
 import { MinimumTime, NOT_EARLY } from "./minimum";
 import { pageParameters } from "./parameters";
 import { fitScreen } from "./room";
@@ -35,6 +37,7 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<ReadData> {
     if (trial.part_ms && trial.part_ms.length > 0) return this.present(display, trial, trial.part_ms, onLoad);
+    if (trial.as === "maze") return this.lead(display, trial, onLoad);
     const mode = MODES.find((one) => one === trial.as) ?? null;
     if (mode === null && trial.as !== "whole") {
       throw new Error(`wrods-read shows texts as whole, ${MODES.join(", ")}; the plan asks for "${trial.as}"`);
@@ -92,6 +95,49 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     return { ...times, reading_time: response.timeStamp - (paced.onset ?? exposure.onset), regions: paced.regions };
   }
 
+  /** Lead through a maze, in which the reader chooses each word. */
+  private async lead(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<ReadData> {
+    const language = trial.language ?? "en";
+    const messages = trial.messages as Messages;
+    const [foils, sides, keys] = [trial.foils ?? [], trial.sides ?? [], trial.keys ?? []];
+    const maze = new Maze({ words: partsOf(trial), foils, sides }, keys, trial.wrong ?? "end", messages, trial.items_language ?? language);
+    const screen = trialScreen("read", messages, { item: captioned(trial.caption ?? null, maze.element, language), below: [] });
+    const exposure = await Exposure.begin(display, screen, maze.element, () => fitLines(maze.element));
+    maze.begin(exposure.onset);
+    screen.focus({ preventScroll: true });
+    onLoad?.();
+    let isThrough = false;
+    const last = await new Promise<Event | null>((resolve) => {
+      const listening = new AbortController();
+      const choose = (event: Event, side: number): void => {
+        if (!exposure.accepts(event)) return;
+        const step = maze.choose(side, event.timeStamp);
+        if (step !== "ended" && step !== "finished") return;
+        isThrough = step === "finished";
+        listening.abort();
+        resolve(event);
+      };
+      const press = (event: KeyboardEvent): void => {
+        const side = struckKey(event, keys);
+        if (side < 0) return;
+        event.preventDefault();
+        choose(event, side);
+      };
+      document.addEventListener("keydown", press, { capture: true, signal: listening.signal });
+      for (const [side, button] of maze.buttons.entries()) {
+        button.addEventListener("click", (event) => choose(event, side), { signal: listening.signal });
+      }
+      exposure.atLimit(null, () => {
+        listening.abort();
+        resolve(null);
+      });
+    });
+    const times = await exposure.end(last);
+    if (last !== null && !isThrough) await frames.wait(NOTICE_MS); // why the sentence ended
+    const reading_time = isThrough ? times.rt : null;
+    return { ...times, ...NOT_EARLY, ...NOT_BY_ITSELF, reading_time, regions: maze.regions };
+  }
+
   /** Show a text that ends by itself: whole, or its parts one after another (RSVP). */
   private async present(display: HTMLElement, trial: TrialType<Info>, times: number[], onLoad?: () => void): Promise<ReadData> {
     const language = trial.language ?? "en";
@@ -99,7 +145,7 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     const lines = linesOf(trial);
     const serial = trial.as === "rsvp" ? new SelfPacedText(lines, partsOf(trial), "centred", itemsLanguage) : null;
     const text = serial?.element ?? studyLines(trial.text, lines, itemsLanguage);
-    const item = captioned(trial.caption ?? null, text, language);
+    const item = captioned(trial.caption ?? null, withMedia((trial.media ?? []) as MediaFile[], trial.text ? text : null) ?? text, language);
     const screen = trialScreen("read", trial.messages as Messages, { item, below: [] });
     if (serial) screen.setAttribute("aria-hidden", "true"); // too short to be read out
     const blank = serial && trial.blank_ms ? [{ ms: trial.blank_ms, draw: () => serial.present(null) }] : [];
@@ -108,6 +154,7 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
       display.replaceChildren(screen);
       if (serial) serial.arrange(() => fitScreen(screen));
       else fitScreen(screen);
+      library.start(screen);
       onLoad?.();
     });
     const total = (numbers: (number | null)[]): number | null =>
@@ -129,7 +176,10 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     const typical = 250 * wordsOf(linesOf(trial)).length;
     const times = { ...plausibleTimes(typical, { minimum_ms: trial.minimum_ms }), ...NOT_EARLY, ...NOT_BY_ITSELF };
     if (mode === "visual") {
-      const press = (): void => this.jsPsych.pluginAPI.pressKey(" ");
+      let place = 0;
+      const keys = trial.keys ?? [];
+      const key = (): string => (keys.length > 0 ? keys[trial.sides?.[place++] === "right" ? 1 : 0]! : " ");
+      const press = (): void => this.jsPsych.pluginAPI.pressKey(key());
       const pressing = setInterval(press, isPaced ? 300 : (times.rt ?? 0));
       return this.trial(this.jsPsych.getDisplayElement(), trial, onLoad)
         .then((data): ReadData => ({ ...data, simulated: true }))
@@ -152,11 +202,14 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     }
     if (!isPaced) return Promise.resolve({ ...times, reading_time: times.rt, simulated: true });
     const each = (times.rt ?? 0) / parts.length;
-    const regions = parts.map((_, region) => ({ region, line: null, onset_ts: times.onset_ts + region * each, rt: each }));
+    const chosen = trial.as === "maze" ? { is_correct: true, right_rt: each } : {};
+    const regions = parts.map((_, region) => ({ region, line: null, onset_ts: times.onset_ts + region * each, rt: each, ...chosen }));
     return Promise.resolve({ ...times, reading_time: times.rt, regions, simulated: true });
   }
 }
 
+/** How long it is told that a foil was chosen, ms. */
+const NOTICE_MS = 1000;
 const NOT_BY_ITSELF = { shown_frames: null, shown_ms: null };
 
 function regionsOf(shown: readonly Shown[]): Region[] {

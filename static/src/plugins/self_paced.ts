@@ -23,6 +23,9 @@ export interface Region {
   rt?: number;
   frames?: number | null;
   shown_ms?: number;
+  /** Whether the first key of a maze chose the word, and when a key did. */
+  is_correct?: boolean;
+  right_rt?: number | null;
 }
 
 /** What stands between white space, or as much of it as belongs to one part. */

@@ -169,7 +169,7 @@ export function stimulusTexts(plan: Plan): string {
       ...("labels" in step ? (step.labels ?? []) : []),
       ...("options" in step ? (step.options ?? []) : []),
       ...(step.step === "prime" ? [step.mask, step.backward_mask] : []),
-      ...(step.step === "read" && step.as !== "whole" ? ["-"] : []),
+      ...(step.step === "read" && step.as !== "whole" ? ["-", ...(step.foils ?? [])] : []),
     ]),
   ]);
   return [...new Set(texts.filter((text) => text !== null).join(""))].join("");

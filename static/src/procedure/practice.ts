@@ -1,5 +1,6 @@
 /** Practice: whether an answer is right, told at once, and whether a pass through practice is good enough. */
 
+import type { Region } from "../plugins/self_paced";
 import type { PlannedTrial, PracticeScreen } from "./plan";
 
 /** Plain form for comparing typed answers: composed letters, single spaces, no case, no closing full stop. */
@@ -18,6 +19,18 @@ export function isCorrect(trial: PlannedTrial, response: string | null, language
   }
   const right = trial.accepted ?? [trial.answer];
   return right.some((answer) => plain(response, language) === plain(answer, language));
+}
+
+function isMaze(trial: PlannedTrial): boolean {
+  const last = trial.steps.at(-1);
+  return last?.step === "read" && last.as === "maze";
+}
+
+/** Whether every word of a maze was chosen at once; null where a trial ends otherwise. */
+export function isThrough(trial: PlannedTrial, regions: readonly Region[]): boolean | null {
+  const last = trial.steps.at(-1);
+  if (!isMaze(trial) || last?.step !== "read") return null;
+  return regions.length === last.parts?.length && regions.every((region) => region.is_correct);
 }
 
 /** The right answer as the reader would have given it: the label (and option) that stands for it, or the text. */
@@ -40,8 +53,9 @@ export interface PracticeOutcome {
 }
 
 export function practiceOutcome(screen: PracticeScreen, pass: number, correct: Record<number, boolean>): PracticeOutcome {
-  const total = screen.trials.filter((trial) => trial.steps.at(-1)?.step !== "read").length;
-  const right = screen.trials.filter((trial) => correct[trial.trial_index]).length;
+  const judged = screen.trials.filter((trial) => isMaze(trial) || trial.steps.at(-1)?.step !== "read");
+  const total = judged.length;
+  const right = judged.filter((trial) => correct[trial.trial_index]).length;
   if (screen.pass === null || screen.pass === undefined) return { right, total, needed: null, then: "go on" };
   const needed = Math.ceil(screen.pass * total - 1e-9);
   if (right >= needed) return { right, total, needed, then: "go on" };

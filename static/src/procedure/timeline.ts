@@ -6,7 +6,7 @@ import { FixationPlugin } from "../plugins/fixation";
 import { type PagesData, PagesPlugin } from "../plugins/pages";
 import { feedbackNode, type Judged, judgeHere, judgeThere } from "./feedback_nodes";
 import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsScreen, Screen } from "./plan";
-import { isCorrect, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
+import { isCorrect, isThrough, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
 import { readyNodes } from "./ready_nodes";
 import { asksAnything, breakNode, deviceNode, fullScreenNode, isDue, questionsNode, screenSizeNode } from "./screen_nodes";
@@ -140,7 +140,7 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
   const ready = readyNodes(plan, conduct);
   const trials = screen.trials.map((trial) => {
     const steps = trialNodes(trial, plan, conduct, (payload) => {
-      progress.judgePractice(place, trial, isCorrect(trial, payload.response_raw, language) ?? true);
+      progress.judgePractice(place, trial, isCorrect(trial, payload.response_raw, language) ?? isThrough(trial, payload.regions) ?? true);
       const verdict = feedback && judgeHere(feedback, trial, payload, language);
       last = { trial, attempt: payload.attempt, verdict, answer: rightAnswer(trial) };
     });

@@ -77,8 +77,9 @@ function stepNode(
   }
   const captioned = { ...texts, caption: step.caption ?? null };
   if (step.step === "read") {
-    const { as, parts, part_ms, blank_ms = 0, minimum_ms = 0 } = step;
-    return { type: ReadPlugin, ...captioned, as, parts: parts ?? [], part_ms: part_ms ?? [], blank_ms, minimum_ms };
+    const { as, parts, part_ms, foils, sides, keys, wrong, blank_ms = 0, minimum_ms = 0 } = step;
+    const lists = { parts: parts ?? [], part_ms: part_ms ?? [], foils: foils ?? [], sides: sides ?? [], keys: keys ?? [] };
+    return { type: ReadPlugin, ...captioned, ...lists, as, wrong, blank_ms, minimum_ms };
   }
   const asked = {
     ...captioned,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -165,6 +166,29 @@ def test_words_cost_what_the_definition_says(opened, kind):
         assert region.tokens == last - first
         assert region.entropy == pytest.approx(judge.entropy(first), abs=1e-4)
     assert reply.surprisal == pytest.approx(sum(region.surprisal for region in reply.regions))
+
+
+@pytest.mark.parametrize("kind", ["merges", "trimmed", "pieces", "bytes"])
+@pytest.mark.parametrize("labels", [("A",), None])
+def test_a_foil_costs_what_it_would_cost_in_the_place_of_the_word(opened, kind, labels):
+    engine = opened(kind)
+    words, foils = ["Teh", "dgo", "barks", "of", "course"], [None, "zebra", "of", None, "barks!"]
+    spans = words_of(" ".join(words))
+    plain = replace(asked(" ".join(words), spans), labels=labels)
+    with_foils = tuple(replace(span, foil=foil) for span, foil in zip(plain.regions, foils, strict=True))
+    (alone,) = engine.answer([plain])
+    (reply,) = engine.answer([replace(plain, regions=with_foils)])
+    assert [region.surprisal for region in reply.regions] == pytest.approx(
+        [region.surprisal for region in alone.regions]
+    )
+    for place, foil in enumerate(foils):
+        if foil is None:
+            assert reply.regions[place].foil is None
+            continue
+        beginning = " ".join([*words[:place], foil])
+        other = asked(beginning, words_of(beginning))
+        (instead,) = engine.answer([other])
+        assert reply.regions[place].foil == pytest.approx(instead.regions[place].surprisal, abs=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["merges", "trimmed", "pieces", "bytes"])
