@@ -147,7 +147,7 @@ def table_in_latex(shown: Numbered, source: str) -> str:
     size, room = next((size, room) for most, size, room in SIZES if n_columns <= most)
     first, *cells = apa_table.widths(lambda index, is_head, text: [] if is_head and index else [text])
     heads = [[apa_table.columns[0]]] + [
-        wrap(column, max(SHORTEST_LINE, int(width))) or [""]
+        wrap(column.replace("% CI", "%\u00a0CI"), max(SHORTEST_LINE, int(width))) or [""]
         for column, width in zip(apa_table.columns[1:], cells, strict=True)
     ]
     others = apa_table.widths(lambda index, is_head, text: heads[index] if is_head else [text])[1:]

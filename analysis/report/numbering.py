@@ -79,10 +79,14 @@ def _cells(table: ApaTable) -> Iterator[str]:
             yield from (str(cell).strip() for cell in row[1:width])
 
 
-def numbers_in(table: ApaTable) -> set[str]:
-    """Return the numbers of a table as they are printed; whole numbers and zeros, which many tables share, are left out."""
-    texts = (str(cell).split(" [")[0] for row in table.rows if not isinstance(row, Head) for cell in row[1:])
-    return {cell for cell in texts if "." in cell and set(cell) & set("123456789")}
+def numbers_in(table: ApaTable) -> set[tuple[str, ...]]:
+    """Return the numbers and intervals of a table before rounding, by which other ones may look alike; whole numbers are left out."""
+    cells = (cell for row in table.rows if not isinstance(row, Head) for cell in row[1:])
+    numbers: set[tuple[str, ...]] = set()
+    for cell in cells:
+        values = [f"{value:.9g}" for value in getattr(cell, "values", ())]
+        numbers |= {tuple(values[:1]), tuple(values[1:])} if len(values) == 3 else {tuple(values)}
+    return {number for number in numbers if any("." in value for value in number)}
 
 
 def refusal_of_figure(drawing: Drawing) -> str:
