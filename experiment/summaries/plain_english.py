@@ -710,11 +710,12 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 *([_counted(checked, "attention check") + " among them"] if checked else []),
                 *([f"a break after every {every}"] if every and every < len(screen["trials"]) else []),
                 *_restricted(screen["trials"]),
+                *_reading(screen["trials"]),
                 *_scales(screen["trials"]),
                 *_time_limits(screen["trials"]),
             ]
-            number = str(screen["block"]).removeprefix("block-")
-            named = "The block" if is_one else f"Block {screen['name'] or number}"
+            name = screen["name"] or str(screen["block"]).removeprefix("block-")
+            named = "The block" if is_one else f"Block {name}"
             sentences.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
     return " ".join(sentences)
 
@@ -761,6 +762,20 @@ def _question(question: Mapping[str, Any]) -> str:
         wanted = condition.get("values") or [f"{condition['from']:g} to {condition['to']:g}"]
         details.append(f"only after {name}: {' or '.join(wanted)}")
     return f"{question['name']} ({'; '.join(details)})" if details else str(question["name"])
+
+
+def _reading(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield each way in which a block's texts are read, unless they are shown whole until the reader goes on."""
+    times: dict[str, set[float]] = {}
+    for step in (step for trial in trials for step in trial["steps"] if step["step"] == "read"):
+        own = step.get("part_ms") or []
+        way = step["as"] if step["as"] != "maze" else f"maze_{step['wrong']}"
+        if way != "whole" or own:
+            told = WORDS["reading"][way].replace("UNIT", str(step.get("by") or "word"))
+            times.setdefault(told, set()).update(own)
+    for told, given in times.items():
+        least, most = (f"{ms:g}" for ms in (min(given, default=0), max(given, default=0)))
+        yield told.replace("TIME", f"{least} ms" if least == most else f"{least} to {most} ms")
 
 
 def _scales(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:

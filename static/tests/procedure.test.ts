@@ -11,7 +11,7 @@ import { isDue } from "../src/procedure/screen_nodes";
 import type { Conduct } from "../src/procedure/session";
 import { unfold } from "../src/procedure/timeline";
 
-const READ: Step = { step: "read", caption: null, text: "Teh dgo barks.", lines: ["Teh dgo", "barks."], as: "whole", parts: null, part_ms: null, blank_ms: 0, foils: null, sides: null, keys: null, wrong: "end", minimum_ms: 0 };
+const READ: Step = { step: "read", caption: null, text: "Teh dgo barks.", lines: ["Teh dgo", "barks."], as: "whole", by: "word", parts: null, part_ms: null, blank_ms: 0, foils: null, sides: null, keys: null, wrong: "end", minimum_ms: 0 };
 const CHOOSE: Step = {
   step: "choose",
   caption: null,

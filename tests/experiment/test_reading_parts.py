@@ -18,6 +18,7 @@ from experiment.procedure import plan_session, trials_of
 from experiment.simulated.reader import SimulatedReader
 from experiment.simulated.truth import GroundTruth, TrueEffects
 from experiment.study import Study
+from experiment.summaries.plain_english import tell
 from experiment.trials import presented_ms
 from stimuli.errors import UserError
 
@@ -404,3 +405,17 @@ def test_simulated_readers_choose_in_a_maze(maze, wrong, right_after):
 def test_mazes_without_what_they_need_are_refused(maze, given, named):
     with pytest.raises(UserError, match=named):
         make_items(maze(**given))
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ("as: moving_window, by: sentence", ["sentence by sentence"]),
+        ("as: rsvp, by: chunk, for: 100 ms, per_letter: 10 ms", ["chunk by chunk", "180 to 230 ms"]),
+        ("as: whole, for: 300 ms", ["300 ms"]),
+    ],
+)
+def test_a_summary_says_how_texts_are_read(parted, settings, parts):
+    study, _ = first_trial(timed(parted, settings), "intact")
+    told = str(tell(study, study.items).session)
+    assert all(part in told for part in parts)

@@ -123,6 +123,8 @@ export type ReadStep = {
   lines: string[] | null;
   /** How the text is shown: whole, moving_window, cumulative, centred, rsvp or maze. */
   as: string;
+  /** What the parts are: word, chunk or sentence. */
+  by: string;
   /** The words, chunks or sentences that are read one after another; null for a whole text. */
   parts: string[] | null;
   /** Time of each part, or of the whole text, that ends by itself, ms; null if the reader ends it. */
