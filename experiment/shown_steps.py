@@ -1,14 +1,18 @@
-"""Which trials have a step that is restricted with ``only``: a share of the items, those with a cell, or those with given values."""
+"""What steps of trials depend on: which trials have a step (``only``), and in which look it shows its text (``style``).
+
+A step can be restricted to a share of the items, to those with a cell in a column, or to those with given values.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiment.lists import ORDER_COLUMNS, blocks_of, items_of_list, list_ids
 from experiment.study import Study
-from experiment.trials import trial_type
+from experiment.trials import STYLE, trial_type
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
@@ -190,3 +194,84 @@ def _lacking(settings: Mapping[str, Any], kind: str, items: Sequence[Item]) -> I
                 f"item {item.item_id!r} has the step {kind} and no {lacks[0]!r}",
                 mend="Fill the cell, or restrict the step with `only` to items that have it.",
             )
+
+
+SIZE = re.compile(r"\d+(\.\d+)?%")
+COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
+COLOURS = (
+    *(
+        "black",
+        "silver",
+        "gray",
+        "white",
+        "maroon",
+        "red",
+        "purple",
+        "fuchsia",
+        "green",
+        "lime",
+        "olive",
+        "yellow",
+        "navy",
+    ),
+    *("blue", "teal", "aqua", "orange", "brown", "pink"),
+)
+"""Names of colours that all browsers draw alike."""
+
+
+def is_look(setting: str, value: str) -> bool:
+    """Return whether a value of a style is a colour or size, and not a column."""
+    if setting == "size":
+        return SIZE.fullmatch(value) is not None
+    return value in COLOURS or COLOUR.fullmatch(value) is not None
+
+
+def styles(study: Study) -> Iterator[tuple[Place, Mapping[str, str]]]:
+    """Yield the place and value of each style that a step has, in a block or at a level of a factor."""
+    for place in blocks_of(study):
+        path: Place = ("procedure", place, "block", "trial")
+        for number, step in enumerate(study.get(*path)):
+            ((kind, settings),) = step.items()
+            if STYLE in settings:
+                yield (*path, number, kind, STYLE), settings[STYLE]
+    for factor, levels in study.step_levels.items():
+        of = "between" if factor in study.between else "factors"
+        for level, sets in levels.items():
+            for kind, settings in sets.items():
+                if STYLE in settings:
+                    yield ("design", of, factor, level, kind, STYLE), settings[STYLE]
+
+
+def style_of(settings: Mapping[str, Any], item: Item) -> dict[str, str]:
+    """Return the look of a step's text for an item; empty without a style or where the cells are empty."""
+    look: dict[str, str] = {}
+    for setting, value in settings.get(STYLE, {}).items():
+        cell = (
+            value
+            if is_look(setting, value)
+            else item.key.get(ORDER_COLUMNS, {}).get(value) or item.shown.get(value)
+        )
+        if cell:
+            look[setting] = str(cell)
+    return look
+
+
+def check_styles(study: Study, items: Sequence[Item]) -> None:
+    """Raise an error for each cell of a style's column that is no colour or size."""
+    rules = {
+        "size": ("a share of the usual size such as 150%", "Write a number and %."),
+        "colour": ("a colour such as #c00000 or red", f"Colours with names: {', '.join(COLOURS)}."),
+    }
+    faults: dict[tuple[str, str], UserError] = {}
+    for path, style in styles(study):
+        for item in items:
+            for setting, value in style_of({STYLE: style}, item).items():
+                if is_look(setting, value):
+                    continue
+                rule, mend = rules["size" if setting == "size" else "colour"]
+                told = f"item {item.item_id!r} has {value!r} in {style[setting]!r}, which is not {rule}"
+                faults.setdefault(
+                    (style[setting], value), UserError(f"{study.place(*path, setting)}: {told}", mend=mend)
+                )
+    if faults:
+        raise together(list(faults.values()))

@@ -34,6 +34,7 @@ from experiment.building.tables import (
     sentence_rows,
     sentences,
     table_beside,
+    with_compared_columns,
     word_rows,
 )
 from experiment.building.versions import version_of_row
@@ -42,14 +43,14 @@ from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
 from experiment.lists import conditions, items_of_list, list_ids, possible_orders
 from experiment.media import with_media
-from experiment.shown_steps import ShownSteps, check_shown_steps
+from experiment.shown_steps import ShownSteps, check_shown_steps, check_styles
 from experiment.study import Study
 from experiment.study.format import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
 from experiment.study.study import ITEMS
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings
 from experiment.templates import consent_sentences, consent_source, parts_of, template_folders
-from experiment.trials import choice_settings
+from experiment.trials import NO_KEY, choice_settings
 from stimuli.audit.audit import Audit, audit_items
 from stimuli.audit.page import write_audit
 from stimuli.corpora.tables import CorpusTable, unread_columns
@@ -181,6 +182,8 @@ def _of_screen(study: Study, rows: CorpusTable, set_name: str, file: str, place:
         made = sentences(
             study, conditioned_rows, design, level_column=column, lines=lines_of(rows, "item")
         ).items
+        by_item = {str(row["item"]): row for row in rows}
+        made = tuple(with_compared_columns(study, made, lambda item: by_item[item.item_id]))
         return _placed(study, made, rows, key="item")
     if "words" in materials:
         words = [item for row in rows for item in _word(study, row, design)]
@@ -633,6 +636,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     list_ids(study, items)  # raises an error if items lack conditions of a Latin square
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)
+    check_styles(study, items)
     orders = possible_orders(study, items)
     return Made(
         items,
@@ -676,7 +680,7 @@ def _keys_elsewhere(study: Study) -> list[str]:
             keys = choice_settings(step).get("keys", ())
             path = ("procedure", i, "block", "trial", j, *step, "keys")
             for key in keys.values() if isinstance(keys, dict) else keys:
-                if (remark := key_remark(key)) is not None:
+                if key != NO_KEY and (remark := key_remark(key)) is not None:
                     warnings.append(
                         f"note: {study.place(*path)}: {key!r}: {remark}; letters and digits do not"
                     )

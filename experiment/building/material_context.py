@@ -14,7 +14,7 @@ from experiment.lists import ORDER_NAMES, blocks_of, blocks_showing
 from experiment.media import description_of, media_of
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
-from experiment.shown_steps import OF_ITEMS, is_share, names_of, restricted_steps
+from experiment.shown_steps import OF_ITEMS, is_look, is_share, names_of, restricted_steps, styles
 from experiment.study import Study
 from experiment.study.factors import levels_of
 from experiment.trials import trial_type
@@ -161,6 +161,10 @@ def compared_columns(study: Study) -> dict[str, str]:
         for name in names_of(only):
             if name not in factors:
                 columns.setdefault(name, study.place(*path))
+    for path, style in styles(study):
+        for setting, value in style.items():
+            if not is_look(setting, value):
+                columns.setdefault(value, study.place(*path, setting))
     return columns
 
 

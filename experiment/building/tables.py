@@ -432,7 +432,18 @@ def items_from_sentences(study: Study) -> Made:
         groups = list(dict.fromkeys(levels.values()))
         for group in groups:
             items += in_design(study, [item for item in made if levels[item.item_id] == group], dict(group))
-    items = _with_compared_columns(study, items, {str(row["item"]): row for row in table.rows})
+    rows = {str(row["item"]): row for row in table.rows}
+    of_items = versions.by_item if versions else {}
+    present = set(table.rows[0]).union(*(one.row for of_item in of_items.values() for one in of_item))
+    _require_compared_columns(study, sorted(present))
+
+    def row_of(item: Item) -> Mapping[str, Any]:
+        of_item = versions.by_item[item.item_id] if versions else ()
+        return next(
+            (one.row for one in of_item if one.levels.items() <= item.condition.items()), rows[item.item_id]
+        )
+
+    items = with_compared_columns(study, items, row_of)
     return Made(items, [file], [*remarks, *notes, *regions_in_words(study, items)], skipped)
 
 
@@ -447,22 +458,29 @@ def _levels_of_filler(study: Study, row: Mapping[str, Any]) -> tuple[tuple[str, 
     )
 
 
-def _with_compared_columns(
-    study: Study, items: list[Item], rows: Mapping[str, Mapping[str, Any]]
-) -> list[Item]:
-    """Return items with their cells in the columns by which blocks are ordered or steps restricted; None for an empty cell."""
-    columns = compared_columns(study)
-    present = list(next(iter(rows.values()), {}))
-    for column, place in columns.items():
+def _require_compared_columns(study: Study, present: Sequence[str]) -> None:
+    """Raise an error for a column by which a block is ordered or a step restricted or coloured, and that a table lacks."""
+    for column, place in compared_columns(study).items():
         if column not in present:
             raise unknown_name(f"{place}: name", column, {*study.factors, *ORDER_NAMES, *OF_ITEMS, *present})
+
+
+def with_compared_columns(
+    study: Study, items: Sequence[Item], row_of: Callable[[Item], Mapping[str, Any]]
+) -> list[Item]:
+    """Return items with their cells in the columns by which blocks are ordered, and steps restricted or coloured.
+
+    ``row_of``: the row of an item, of its version if it has several; an empty cell, or a column that is not there, is None.
+    """
+    columns = compared_columns(study)
     if not columns:
-        return items
-    cells = {
-        item_id: {column: str(row.get(column) or "").strip() or None for column in columns}
-        for item_id, row in rows.items()
-    }
-    return [replace(item, key={**item.key, ORDER_COLUMNS: cells[item.item_id]}) for item in items]
+        return list(items)
+    made = []
+    for item in items:
+        row = row_of(item)
+        cells = {column: str(row.get(column) or "").strip() or None for column in columns}
+        made.append(replace(item, key={**item.key, ORDER_COLUMNS: cells}))
+    return made
 
 
 def sentence_rows(
@@ -573,7 +591,9 @@ def items_from_words(study: Study) -> Made:
     )
     make = functools.partial(_words, study)
     items, notes = _items(study, rows, make, "words", skipped, key=lambda row: nfc(str(row["word"]).strip()))
-    items = _with_compared_columns(study, items, {nfc(str(row["word"]).strip()): row for row in rows})
+    row_by_word = {nfc(str(row["word"]).strip()): row for row in rows}
+    _require_compared_columns(study, list(next(iter(rows), {})))
+    items = with_compared_columns(study, items, lambda item: row_by_word[item.item_id])
     return Made(items, [file], [*remarks, *notes], skipped)
 
 

@@ -42,12 +42,12 @@ from experiment.procedure.steps import (
     scale_of,
     with_options,
 )
-from experiment.shown_steps import ShownSteps
+from experiment.shown_steps import ShownSteps, style_of
 from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
 from experiment.study.questionnaires import asked_on_screen
 from experiment.study.texts import StudyText
-from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, choice_settings
+from experiment.trials import CHOSEN, NO_KEY, RATED, STYLE, TYPED, UNANSWERED, choice_settings
 from stimuli.durations import milliseconds
 from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed
@@ -344,7 +344,7 @@ class PlanBuilder:
             return list(scale["labels"] or (str(scale[end]) for end in ("from", "to")))
         keys = choice_settings(step).get("keys")
         if keys is None or isinstance(keys, dict):
-            return list(keys or ())
+            return [label for label, key in (keys or {}).items() if key != NO_KEY]
         if choice_settings(step).get("answer_by", "letter") == "text" and sequence and sequence[0].choices:
             return list(sequence[0].choices)
         return list(string.ascii_uppercase[: len(keys)])
@@ -393,7 +393,11 @@ class PlanBuilder:
             for kind, given in step.items()
             if self.shown_steps.has(given, item, self.between["condition"])
         ]
-        unfolded = [make_step(kind, given, item, order, shared) for kind, given in at_levels]
+        unfolded = [
+            make_step(kind, given, item, order, shared)
+            | ({STYLE: look} if (look := style_of(given, item)) else {})
+            for kind, given in at_levels
+        ]
         # a text that a condition withholds leaves no screen to read
         steps = [
             step for step in unfolded if step["step"] not in UNANSWERED or step["text"] or "media" in step
@@ -588,7 +592,10 @@ def check_step(
     (kind, settings), *_ = step.items()
     check_settings: dict[str, Any] = {"show": CHECK_FIELD}
     if kind in CHOSEN:
-        check_settings |= {"keys": settings["keys"], "answer_by": "text"}
+        keys = settings["keys"]
+        if isinstance(keys, dict):
+            keys = {label: key for label, key in keys.items() if label in labels}
+        check_settings |= {"keys": keys, "answer_by": "text"}
     elif kind in RATED:
         scale = ("from", "to", "low", "high", "points", "as")
         check_settings |= {name: settings[name] for name in scale if name in settings}

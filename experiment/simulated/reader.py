@@ -31,6 +31,7 @@ from experiment.study.questionnaires import is_asked
 from experiment.trials import (
     FRAME_MS,
     LASTING,
+    NO_KEY,
     RATED,
     TYPED,
     UNANSWERED,
@@ -268,6 +269,14 @@ class SimulatedReader:
             self.clock += log[-1][0]
         limit = answering.get("time_limit_ms")
         late = limit is not None and spent > limit
+        waiting = [
+            label
+            for label, key in zip(answering.get("labels") or (), answering.get("keys") or (), strict=False)
+            if key == NO_KEY
+        ]
+        waits = bool(waiting) and (late or response in waiting)
+        if waits:
+            response, spent, late = waiting[0], float(limit or 0), False
         prime = next((step for step in trial["steps"] if step["step"] == "prime"), None)
         frames = None if prime is None else frames_of(prime, "prime_ms")
         read = next((step for step in trial["steps"] if step["step"] == "read"), None)
@@ -279,14 +288,14 @@ class SimulatedReader:
             "attempt": 1,
             "response_raw": None if late else response,
             "timed_out": late,
-            "rt": None if late or answering["step"] in UNANSWERED else spent,
+            "rt": None if late or waits or answering["step"] in UNANSWERED else spent,
             "reading_time": times["read"][1]
             if read is not None and by_itself is None and not is_cut
             else None,
             "onset_ts": started,
             "paint_ts": None,
-            "response_ts": None if late or answering.get("part_ms") else started + spent,
-            "handler_ts": None if late or answering.get("part_ms") else started + spent,
+            "response_ts": None if late or waits or answering.get("part_ms") else started + spent,
+            "handler_ts": None if late or waits or answering.get("part_ms") else started + spent,
             "frame_period": FRAME_MS,
             "dropped_frames": 0,
             "hidden_ms": 0,

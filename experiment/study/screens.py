@@ -20,7 +20,17 @@ from experiment.study.questionnaires import (
     scale_names,
 )
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings
-from experiment.trials import ANSWERED, FRAME_MS, LASTING, PARTWISE, RATED, UNANSWERED, choice_settings
+from experiment.trials import (
+    ANSWERED,
+    FRAME_MS,
+    LASTING,
+    NO_KEY,
+    PARTWISE,
+    RATED,
+    STYLE,
+    UNANSWERED,
+    choice_settings,
+)
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.papers import papers
@@ -270,6 +280,13 @@ def _check_settings_together(kind: str, place_of: Callable[[str], str], settings
             f"{place_of('minimum')} is {minimum!r}, and time runs out after {limit!r}",
             mend="Let the minimum be well below the time limit.",
         )
+    keys = settings.get("keys", ())
+    waits = isinstance(keys, Mapping) and NO_KEY in keys.values()
+    if waits and not limit:
+        raise UserError(
+            f"{place_of('keys')}: a label is given by waiting (its key is {NO_KEY}), and no time runs out",
+            mend="Give the step a time_limit, such as 1500 ms, or the label a key.",
+        )
     if kind == "read":
         _check_reading(place_of, settings)
     if "for" in settings and "frames" in settings:
@@ -293,6 +310,11 @@ OF_MODES = {
 def _check_reading(place_of: Callable[[str], str], read: Mapping[str, Any]) -> None:
     """Raise an error if a way to read lacks a setting, or has one of another."""
     mode = read.get("as", "whole")
+    if STYLE in read and mode == "maze":
+        raise UserError(
+            f"{place_of(STYLE)}: the words of a maze have one look",
+            mend="Take style out, or show the text another way.",
+        )
     for name, modes in OF_MODES.items():
         if name in read and mode not in modes:
             raise UserError(
@@ -385,6 +407,12 @@ def _check_feedback(study: Study, block: int) -> None:
         raise UserError(
             f"{place} is {feedback!r}, and no rating is right or wrong",
             mend="Take it out; feedback: late tells that time ran out.",
+        )
+    keys = step.get("keys")
+    if feedback.endswith("late") and isinstance(keys, Mapping) and NO_KEY in keys.values():
+        raise UserError(
+            f"{place} is {feedback!r}, and waiting is an answer of these trials",
+            mend="Choose feedback: accuracy or none.",
         )
     if feedback.endswith("late") and "time_limit" not in step:
         raise UserError(

@@ -32,7 +32,7 @@ from experiment.study.factors import DesignCells, StepSettings, cross, levels_of
 from experiment.study.format import validator
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
-from experiment.trials import TYPES, trial_type
+from experiment.trials import STYLE, TYPES, trial_type
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, read_items
 from stimuli.papers import OwnFactor, Paper, own_factors
@@ -317,7 +317,7 @@ class Study:
             factor
             for factor, levels in self.step_levels.items()
             if all(
-                trial_type(kind).parameters[name].people_only
+                name == STYLE or trial_type(kind).parameters[name].people_only
                 for level, sets in levels.items()
                 for kind, given in sets.items()
                 for name in given

@@ -167,6 +167,8 @@ def step_settings_schema() -> dict[str, Any]:
     return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": of_types}
 
 
+STYLE = "style"
+"""A setting of all steps that show something: colours and size of the text, which only people see."""
 NOT_OF_LEVELS = ("only", "keys", "labels")
 """Settings of steps that levels of factors cannot set: the labels of a session, and which trials have a step."""
 
@@ -198,6 +200,7 @@ def _settings_schema(declared: TrialType) -> dict[str, Any]:
                 for name, parameter in given.items()
             },
             "only": {"$ref": "#/$defs/only"},
+            STYLE: {"$ref": "#/$defs/style"},
         },
     }
 
@@ -282,6 +285,10 @@ PARTWISE = tuple(mode for mode in trial_type("read").parameters["as"].values if 
 def labels_of(step: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the labels or points that a planned step offers; empty if it is answered in another way."""
     return tuple(step.get("labels") or ())
+
+
+NO_KEY = "none"
+"""The key of a label that is given by waiting until time runs out (go/no-go)."""
 
 
 def choice_settings(step: Mapping[str, Any]) -> Mapping[str, Any]:

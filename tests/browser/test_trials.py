@@ -432,3 +432,34 @@ def test_pictures_and_sounds_are_there_with_the_onset_and_sounds_say_when_they_b
     assert start["start_ts"] == pytest.approx(
         second["onset_ts"], abs=second["frame_period"]
     )  # the same frame
+
+
+@pytest.mark.parametrize(("key", "given"), [(" ", "word"), (None, "nonword")])
+def test_waiting_is_an_answer_where_a_label_has_no_key(opened, key, given):
+    step = choose("gadren", labels=["word", "nonword"], responses=["word", "nonword"], keys=["space", "none"])
+    row = run_one(
+        opened,
+        trial(0, [step | {"time_limit_ms": 700}]),
+        press_after(key, 200) if key else (lambda page: None),
+    )
+    assert row["response_raw"] == given
+    assert row["timed_out"] is False
+    assert (row["rt"] is None) == (key is None)
+
+
+def test_a_text_has_the_colours_and_size_of_its_style(opened):
+    style = {"colour": "#c00000", "background": "white", "size": "200%"}
+    _, page = opened(block([trial(0, [choose("blau", style=style)]), trial(1, [choose("grau")])]))
+
+    def look():
+        page.locator(".trial.choose .stimulus").wait_for()
+        script = "text => { const is = getComputedStyle(text); return [is.color, is.backgroundColor, parseFloat(is.fontSize)]; }"
+        return page.locator(".stimulus").evaluate(script)
+
+    colour, background, size = look()
+    assert (colour, background) == ("rgb(192, 0, 0)", "rgb(255, 255, 255)")
+    page.keyboard.press("j")
+    page.get_by_text("grau").wait_for()
+    plain_colour, _, plain_size = look()
+    assert plain_colour != colour
+    assert size == pytest.approx(2 * plain_size)

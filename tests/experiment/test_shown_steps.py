@@ -150,3 +150,44 @@ def test_names_that_no_item_has_and_items_without_an_answer_are_told_together(ma
 def test_a_step_that_no_trial_has_is_refused(make):
     with pytest.raises(UserError, match=r"only: .*choose"):
         make_items(make("{role: nobody}"))
+
+
+def test_a_style_is_a_value_or_that_of_the_version(make, tmp_path):
+    make("33%")
+    rows = [
+        f"{i},{agreement},{word},{ink},{size},Yes"
+        for i, word in enumerate(("red", "blue"))
+        for agreement, ink, size in (("plausible", "#c00000", ""), ("implausible", "navy", "150%"))
+    ]
+    (tmp_path / "sentences.csv").write_text(
+        "item,plausibility,sentence,ink,share,answer\n" + "\n".join(rows) + "\n", "utf-8"
+    )
+    (tmp_path / "practice.csv").write_text("item,sentence,ink,answer\np,lime,lime,Yes\n", "utf-8")
+    text = (tmp_path / "study.yaml").read_text("utf-8")
+    steps = (
+        '{show: sentence, keys: {"Yes": j, "No": f}, style: {colour: ink, background: white, size: share}}'
+    )
+    text = text[: text.index("procedure")] + (
+        f"procedure:\n  - practice: {{items: practice.csv}}\n  - block:\n      trial: [{{choose: {steps}}}]\n"
+    )
+    (tmp_path / "study.yaml").write_text(text, "utf-8")
+    looks = {
+        trial["condition"].get("plausibility") if not trial["is_practice"] else "practice": trial["steps"][0][
+            "style"
+        ]
+        for trial in planned(load_study(tmp_path), 1)
+    }
+    assert looks == {
+        "practice": {"colour": "lime", "background": "white"},
+        "plausible": {"colour": "#c00000", "background": "white"},
+        "implausible": {"colour": "navy", "background": "white", "size": "150%"},
+    }
+    (tmp_path / "sentences.csv").write_text(
+        (tmp_path / "sentences.csv").read_text("utf-8").replace("navy", "nvy").replace("150%", "big"), "utf-8"
+    )
+    with pytest.raises(UserError) as told:
+        make_items(load_study(tmp_path))
+    assert "'nvy'" in str(told.value) and "'big'" in str(told.value)
+    (tmp_path / "study.yaml").write_text(text.replace("colour: ink", "colour: inc"), "utf-8")
+    with pytest.raises(UserError, match="'inc'"):
+        make_items(load_study(tmp_path))

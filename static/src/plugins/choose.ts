@@ -9,11 +9,14 @@ import { keyName, layoutOrder, struckKey } from "../keys";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
-import { studyLines } from "./lines";
+import { type Style, studyLines, styled } from "./lines";
 import { MinimumTime, NOT_EARLY } from "./minimum";
 import { exemplarParameters, pageParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, exemplarList, keyButton, studyText, trialScreen } from "./stimulus";
+
+/** The key of a label that is given by waiting until time runs out (go/no-go). */
+const NO_KEY = "none";
 
 const info = <const>{
   name: "wrods-choose",
@@ -34,7 +37,7 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<ChooseData> {
     const { screen, timed, buttons } = this.layOut(trial);
     const exposure = await Exposure.begin(display, screen, timed);
-    const minimum = new MinimumTime(exposure, trial.minimum_ms ?? 0, buttons);
+    const minimum = new MinimumTime(exposure, trial.minimum_ms ?? 0, buttons.filter((button) => button !== null));
     screen.focus({ preventScroll: true });
     onLoad?.();
 
@@ -53,7 +56,7 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
       };
       document.addEventListener("keydown", press, { capture: true, signal: listening.signal });
       for (const [index, button] of buttons.entries()) {
-        button.addEventListener("click", (event) => answer(event, index), { signal: listening.signal });
+        button?.addEventListener("click", (event) => answer(event, index), { signal: listening.signal });
       }
       exposure.atLimit(trial.time_limit_ms ?? null, () => {
         listening.abort();
@@ -62,19 +65,22 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
     });
     const early = minimum.stop();
     const times = await exposure.end(chosen?.event ?? null);
-    return { ...times, ...early, response_raw: chosen ? (trial.labels[chosen.index] ?? null) : null };
+    if (chosen) return { ...times, ...early, response_raw: trial.labels[chosen.index] ?? null };
+    const waiting = trial.labels[trial.keys.indexOf(NO_KEY)] ?? null;
+    return { ...times, ...early, response_raw: waiting, timed_out: waiting === null };
   }
 
-  private layOut(trial: TrialType<Info>): { screen: HTMLElement; timed: HTMLElement; buttons: HTMLButtonElement[] } {
+  private layOut(trial: TrialType<Info>): { screen: HTMLElement; timed: HTMLElement; buttons: (HTMLButtonElement | null)[] } {
     const language = trial.language ?? "en";
     const itemsLanguage = trial.items_language ?? language;
     const messages = trial.messages as Messages;
     const options = (trial.options ?? []) as (string | null)[];
-    const text = trial.text ? studyLines(trial.text, trial.lines ?? [], itemsLanguage) : null;
+    const text = trial.text ? styled(studyLines(trial.text, trial.lines ?? [], itemsLanguage), trial.style as Style | null) : null;
     const stimulus = withMedia((trial.media ?? []) as MediaFile[], text);
     const ask = trial.ask ? studyText("p", trial.ask, language, stimulus ? "ask" : "ask alone") : null;
     const buttons = trial.labels.map((label, index) => {
       const key = trial.keys[index] ?? label;
+      if (key === NO_KEY) return null;
       const option = options[index] ?? null;
       const sameAsKey = keyName(key) === label.toLowerCase();
       return keyButton(
@@ -98,7 +104,8 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
   }
 
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<ChooseData> {
-    const index = Math.floor(Math.random() * trial.labels.length);
+    const pressed = trial.labels.flatMap((_, index) => (trial.keys[index] === NO_KEY ? [] : [index]));
+    const index = pressed[Math.floor(Math.random() * pressed.length)] ?? 0;
     const times = plausibleTimes(900, trial);
     if (mode === "visual") {
       this.jsPsych.pluginAPI.pressKey(trial.keys[index] ?? "", times.rt ?? 0);

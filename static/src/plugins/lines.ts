@@ -15,6 +15,26 @@ export function blankLines(language: string, ...children: (Node | string)[]): HT
   return element("p", { class: "stimulus", lang: language, dir: "auto", translate: "no" }, ...children);
 }
 
+/** The look of a step's text, as the plan says it. */
+export interface Style {
+  colour?: string;
+  background?: string;
+  /** A share of the usual size, such as `150%`. */
+  size?: string;
+}
+
+/** Give a text the look that its step has. */
+export function styled<E extends HTMLElement>(text: E, style: Style | null | undefined): E {
+  if (!style) return text;
+  if (style.colour) text.style.color = style.colour;
+  if (style.background) {
+    text.style.backgroundColor = style.background;
+    text.style.padding = "0.4em 0.6em";
+  }
+  if (style.size) text.style.setProperty("--stimulus-share", String(parseFloat(style.size) / 100));
+  return text;
+}
+
 /** Make the texts in a part of the page as small as their longest line needs, and mark by how much. */
 export function fitLines(root: ParentNode): void {
   for (const text of root.querySelectorAll<HTMLElement>(".stimulus")) {

@@ -7,6 +7,8 @@ export const pageParameters = <const>{
   language: { type: ParameterType.STRING, default: "en" },
   /** Language of the items, where it is another one. */
   items_language: { type: ParameterType.STRING, default: null },
+  /** Colours and size of the text, where the study sets them. */
+  style: { type: ParameterType.OBJECT, default: null },
   /** Pictures, sounds and films of the item, for steps that show some. */
   media: { type: ParameterType.COMPLEX, array: true, default: [] },
   /** The page's own words. */

@@ -5,7 +5,7 @@ import { version } from "../../package.json";
 import { primeFields, primeParameters, type PrimeRecord } from "../generated/trials";
 import type { Messages } from "../messages";
 import { framesFor, showStages, type Stage } from "../timing/stages";
-import { blankLines, fitLines } from "./lines";
+import { blankLines, fitLines, type Style, styled } from "./lines";
 import { pageParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, trialScreen } from "./stimulus";
@@ -27,7 +27,7 @@ export class PrimePlugin implements JsPsychPlugin<Info> {
   constructor(private readonly jsPsych: JsPsych) {}
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<PrimeData> {
-    const text = blankLines(trial.items_language ?? trial.language ?? "en");
+    const text = styled(blankLines(trial.items_language ?? trial.language ?? "en"), trial.style as Style | null);
     const screen = trialScreen("prime", trial.messages as Messages, { item: captioned(null, text, ""), below: [] });
     screen.setAttribute("aria-hidden", "true"); // too short to be read out
     const draw = (words: string): void => {

@@ -9,7 +9,7 @@ import { type MediaFile, timedPart, withMedia } from "../media";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
-import { studyLines } from "./lines";
+import { type Style, studyLines, styled } from "./lines";
 import { MinimumTime, NOT_EARLY } from "./minimum";
 import { exemplarParameters, pageParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
@@ -53,7 +53,7 @@ export class RatePlugin implements JsPsychPlugin<Info> {
     const language = trial.language ?? "en";
     const itemsLanguage = trial.items_language ?? language;
     const messages = trial.messages as Messages;
-    const text = trial.text ? studyLines(trial.text, trial.lines ?? [], itemsLanguage) : null;
+    const text = trial.text ? styled(studyLines(trial.text, trial.lines ?? [], itemsLanguage), trial.style as Style | null) : null;
     const stimulus = withMedia((trial.media ?? []) as MediaFile[], text);
     const ask = trial.ask ? studyText("p", trial.ask, language, stimulus ? "ask" : "ask alone") : null;
     const scale = (trial.labels ?? []).length === 0 ? line(trial, messages) : buttons(trial, language, messages);

@@ -10,7 +10,7 @@ import type { Messages } from "../messages";
 import { Exposure } from "../timing/exposure";
 import { frames } from "../timing/frames";
 import { framesFor, type Shown, showStages, type Stage } from "../timing/stages";
-import { fitLines, studyLines } from "./lines";
+import { fitLines, type Style, studyLines, styled } from "./lines";
 import { Maze } from "./maze";
 import { MinimumTime, NOT_EARLY } from "./minimum";
 import { pageParameters } from "./parameters";
@@ -47,7 +47,7 @@ export class ReadPlugin implements JsPsychPlugin<Info> {
     const itemsLanguage = trial.items_language ?? language;
     const lines = linesOf(trial);
     const paced = mode && new SelfPacedText(lines, partsOf(trial), mode, itemsLanguage);
-    const text = paced?.element ?? studyLines(trial.text, lines, itemsLanguage);
+    const text = styled(paced?.element ?? studyLines(trial.text, lines, itemsLanguage), trial.style as Style | null);
     const isByWord = paced !== null && partsOf(trial).length === wordsOf(lines).length;
     const button = keyButton(["space"], messages, isByWord ? messages.next_word : messages.go_on);
     const shown = withMedia((trial.media ?? []) as MediaFile[], trial.text ? text : null) ?? text;

@@ -7,7 +7,7 @@ import { type MediaFile, timedPart, withMedia } from "../media";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
-import { studyLines } from "./lines";
+import { type Style, studyLines, styled } from "./lines";
 import { type EarlyRecord, MinimumTime, NOT_EARLY } from "./minimum";
 import { fitScreen } from "./room";
 import { plausibleTimes } from "./simulation";
@@ -42,6 +42,7 @@ export interface TypedTrial {
   assistive_input: boolean;
   exemplars: Exemplar[];
   media: MediaFile[];
+  style: Style | null;
   language: string;
   items_language: string;
   messages: Messages;
@@ -62,6 +63,7 @@ interface Given {
   assistive_input?: boolean;
   exemplars?: unknown[] | null;
   media?: unknown[] | null;
+  style?: unknown;
   language?: string;
   items_language?: string | null;
   messages?: unknown;
@@ -81,6 +83,7 @@ export function shownOf(trial: Given): TypedTrial {
     assistive_input: trial.assistive_input ?? false,
     exemplars: (trial.exemplars ?? []) as Exemplar[],
     media: (trial.media ?? []) as MediaFile[],
+    style: (trial.style ?? null) as Style | null,
     language: trial.language ?? "en",
     items_language: trial.items_language ?? trial.language ?? "en",
     messages: trial.messages as Messages,
@@ -94,7 +97,7 @@ export async function typedAnswer(
   onLoad?: () => void,
 ): Promise<TypedRecord> {
   const { messages, language, items_language, multiline } = trial;
-  const words = trial.text === null ? null : studyLines(trial.text, trial.lines, items_language);
+  const words = trial.text === null ? null : styled(studyLines(trial.text, trial.lines, items_language), trial.style);
   const text = withMedia(trial.media, words);
   if (text) text.id = "wrods-stimulus";
   const own = { class: text ? "ask" : "ask alone", for: "wrods-answer" };

@@ -2,6 +2,7 @@
 
 import type { Polarity } from "../display";
 import type { MediaFile } from "../media";
+import type { Style } from "../plugins/lines";
 import type { AnswerStep, ChooseStep, RateStep, Step } from "../generated/trials";
 
 export interface Exemplar {
@@ -15,7 +16,7 @@ export type ShownStep = (
   | (Omit<ChooseStep, "responses"> & Partial<Pick<ChooseStep, "responses">>)
   | (Omit<RateStep, "responses" | "decimal"> & Partial<RateStep>)
   | (Omit<AnswerStep, "read_as" | "decimal"> & Partial<AnswerStep>)
-) & { media?: MediaFile[] };
+) & { media?: MediaFile[]; style?: Style };
 
 /** A trial; `answer` is there for practice trials (and in previews) only, and nothing tells which item it shows. */
 export interface PlannedTrial {

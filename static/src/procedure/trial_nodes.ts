@@ -70,7 +70,7 @@ function stepNode(
   { language, items_language = language }: Pick<Plan, "language" | "items_language">,
   { messages, isInputAssisted }: Conduct,
 ): Node {
-  const texts = { text: step.text ?? null, lines: step.lines ?? [], media: step.media ?? [], language, items_language, messages };
+  const texts = { text: step.text ?? null, lines: step.lines ?? [], media: step.media ?? [], style: step.style ?? null, language, items_language, messages };
   if (step.step === "prime") {
     const { mask, mask_ms, frames, prime_ms, backward_mask, backward_ms } = step;
     return { type: PrimePlugin, ...texts, mask, mask_ms, frames, prime_ms, backward_mask, backward_ms };
