@@ -164,7 +164,8 @@ def coding_columns(plan: Plan, coding: str, levels: Sequence[str]) -> str | dict
     weights = np.array([[row.get(level, 0.0) for level in levels] for row in differences.values()])
     if len(differences) != len(levels) - 1 or np.linalg.matrix_rank(weights) < len(levels) - 1:
         return "sum"
-    return dict(zip(differences, np.linalg.pinv(weights).T.tolist(), strict=True))
+    columns = np.round(np.linalg.pinv(weights), 12) + 0.0
+    return dict(zip(differences, columns.T.tolist(), strict=True))
 
 
 def fitted_as_written(

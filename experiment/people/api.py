@@ -257,9 +257,9 @@ def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
         "plan": service.participant_view(dict(opened.plan)),
         "done": opened.done,
         "shown": opened.shown,
-        "given": opened.given,
         "state": opened.state,
         "participant": opened.participant,
+        **({"given": opened.given} if opened.given else {}),
     }
     return reply if opened.token else {name: value for name, value in reply.items() if name != "token"}
 

@@ -25,6 +25,7 @@ from experiment.people.pages import (
     script_json,
     send_media,
 )
+from experiment.procedure.questions import answer_names
 from experiment.study import Study
 from stimuli.errors import UserError, unknown_name
 
@@ -205,12 +206,24 @@ def _only(screens: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the requested screen, or all; of a block only the requested trial."""
     place, wanted = _number("screen"), _number("trial")
     if wanted is None:
-        return list(screens if place is None else screens[place : place + 1])
+        return list(screens) if place is None else [_alone(screen) for screen in screens[place : place + 1]]
     screens_shown = [
         {**screen, "trials": [trial for trial in screen.get("trials", ()) if trial["trial_index"] == wanted]}
         for screen in screens
     ]
     return [screen for screen in screens_shown if screen["trials"]]
+
+
+def _alone(screen: dict[str, Any]) -> dict[str, Any]:
+    """Return a screen whose questions do not wait for answers to other screens, which are not shown."""
+    if "questions" not in screen:
+        return screen
+    names = {name for question in screen["questions"] for name in answer_names(question)}
+    questions = []
+    for question in screen["questions"]:
+        here = {name: condition for name, condition in question.get("only", {}).items() if name in names}
+        questions.append({**question, "only": here})
+    return {**screen, "questions": questions}
 
 
 def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dict[str, Any]]:

@@ -34,7 +34,7 @@ export interface Resumed {
   done: TrialKey[];
   shown: TrialKey[];
   /** Answers on which it depends what is asked later. */
-  given: Record<string, Answer>;
+  given?: Record<string, Answer>;
   state: string;
   /** The number by which the researchers know the participant. */
   participant: string | null;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from experiment.exporting.dictionary import participant_rows, read_answers, summarize_people
 from experiment.languages import pack_for
 from experiment.languages import pack_languages as languages
+from experiment.people.preview import create_preview_app
 from experiment.people.quality import SessionMetrics
 from experiment.procedure import participant_view, plan_session
 from experiment.procedure.questions import is_eligible
@@ -148,6 +150,14 @@ def test_each_session_has_its_own_order_of_rows_and_options(study):
         ("day", "habit_r1", "habit_r2", "habit_r3", "habit_r4", "night")
     }
     assert plans[0] == plan_session(study, study.items, list_id=1, session_key="a")
+
+
+def test_a_screen_previewed_alone_asks_what_depends_on_other_screens(study):
+    page = create_preview_app(study).test_client().get("/screen?screen=2").text
+    found = re.search(r'<script type="application/json" id="wrods-config">(.*?)</script>', page, re.DOTALL)
+    assert found
+    (screen,) = json.loads(found[1])["preview_plan"]["screens"]
+    assert [(question["name"], question["only"]) for question in screen["questions"]] == [("effort", {})]
 
 
 def test_a_changed_row_changes_the_design(study):
