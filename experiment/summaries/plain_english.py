@@ -690,8 +690,8 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 f"within {_counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
             )
         elif screen["kind"] == "questions" and not screen["screening"]:
-            asked = listing(list(map(_question, screen["questions"])))
-            sentences.append(f"A screen of questions {verbs['asks']} for {asked}.")
+            named_questions = listing(list(map(_question, screen["questions"])))
+            sentences.append(f"A screen of questions {verbs['asks']} for {named_questions}.")
         elif screen["kind"] == "practice":
             passing = screen.get("pass")
             needed = (
