@@ -170,7 +170,8 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
     untimed = int((valid & ~(times > 0)).sum())
     if untimed:
         without = f"{apa.counted(untimed, 'valid answer')} without a {measure.noun}"
-        remarks.append(f"The analysis does not include {without}.")
+        reason = "" if measure.region is None else ", of which a word has no time or was excluded"
+        remarks.append(f"The analysis does not include {without}{reason}.")
     if rule is not None and timed.any():
         is_kept = rule.keeps(rows[timed], measure.name).reindex(rows.index, fill_value=False)
         n_outside = int((timed & ~is_kept).sum())

@@ -69,7 +69,7 @@ def planned_columns(
 
 def _words_in(region_batches: Iterable[pd.DataFrame], regions: Collection[str]) -> Iterator[pd.DataFrame]:
     """Yield the words in these regions, each once for every region, with the intact word before it."""
-    columns = [*_TRIAL, "name", "region", "shown", "intact", "before", "excluded_reason", *SUMMED.values()]
+    columns = [*_TRIAL, "name", "region", "shown", "intact", "before", "is_excluded_itself", *SUMMED.values()]
     yield pd.DataFrame(columns=columns, dtype=object)
     last = pd.DataFrame()
     for batch in region_batches:
@@ -90,7 +90,7 @@ def _of_region(words: pd.DataFrame, language: str) -> pd.DataFrame:
     letters = texts["shown"].map({text: letters_in(text) for text in texts["shown"].dropna().unique()})
     known = pd.unique(texts[["intact", "before"]].to_numpy().ravel())
     frequency = {text: frequency_of(text, language) for text in known if isinstance(text, str)}
-    is_out = words["excluded_reason"].notna()
+    is_out = words["is_excluded_itself"].astype(bool)
     values = {
         name: pd.to_numeric(words[column]).astype(float).mask(is_out) for name, column in SUMMED.items()
     }

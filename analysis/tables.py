@@ -438,7 +438,8 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
 
         ``regions`` has one row per word or word group: ``session_id, trial_index, attempt, region`` (from 0), ``shown``,
         ``intact``, ``is_changed``, ``line``, ``onset_ts`` and ``rt`` (ms), ``surprisal`` (bits), ``tokens``,
-        with the reader, item and factors of its trial; ``excluded_reason`` is its own (the study's bounds) or its trial's.
+        ``entropy`` (bits) and ``region_names``, with the reader, item and factors of its trial; ``excluded_reason`` is its own
+        (the study's bounds; ``is_excluded_itself``) or its trial's.
 
     Raises
     ------
@@ -552,7 +553,7 @@ def item_names(rows: pd.DataFrame) -> pd.Series[str]:
 
 _REGION_COLUMNS = [
     *(*_PLACE, "region", "shown", "intact", "is_changed", "line", "onset_ts", "rt", "surprisal", "tokens"),
-    *("entropy", "region_names"),
+    *("entropy", "region_names", "is_excluded_itself"),
 ]
 
 
@@ -565,6 +566,7 @@ def _told(regions: pd.DataFrame, of_trial: pd.DataFrame) -> pd.DataFrame:
     joined = regions.merge(trials, on=keys, how="left")
     reason = joined.get("excluded_reason", pd.Series(None, joined.index, dtype=object)).astype(object)
     reason = reason.where(reason.notna(), None)
+    joined["is_excluded_itself"] = reason.notna()
     joined["excluded_reason"] = reason.mask(reason.isna(), joined.pop("_trial_excluded"))
     return joined
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +297,9 @@ def test_one_excluded_word_excludes_its_region(make, tmp_path):
         (folder / "sentences.csv").write_text(TABLE, "utf-8")
         tables_of[bounds] = collected(load_study(folder), 6)
     every, some = tables_of.values()
+    trials = every.trials.assign(excluded_reason="set aside")
+    assert replace(every, trials=trials).regions["excluded_reason"].eq("set aside").all()
+    assert not every.regions["is_excluded_itself"].any()
     assert every.trials["region_time_critical"].notna().all()
     regions = some.regions
     critical = regions[regions["region_names"].fillna("").str.contains("critical")]
