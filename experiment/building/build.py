@@ -591,6 +591,7 @@ def check_tables(study: Study, faults: Faults) -> None:
         *factor_settings(),
         *(("materials", name) for name in material_kinds()),
         ("materials", "columns"),
+        ("materials", "regions"),
         ("procedure",),
     ]
     faults.check(_check_tables, study, faults, reads=reads)

@@ -52,15 +52,18 @@ def without_region_marks(
         dict.fromkeys(name for names in shown for name in ([names] if isinstance(names, str) else names))
     )
     in_chunks = fields_by(study, "chunk")
-    faults, bare = [], []
+    faults: dict[tuple[int, str], UserError] = {}
+    bare = []
     for row, line in zip(rows, lines, strict=True):
         needs_all = not is_practice and str(row.get(ROLE) or "").strip().lower() != FILLER
         try:
             bare.append(_without_marks(row, places, fields, in_chunks, needs_all=needs_all))
         except UserError as fault:
-            faults.append(UserError(f"{file}, line {line}: {fault.message}", mend=fault.mend))
+            # versions of a row often share what is wrong with it
+            kind = line, fault.message.partition(" in '")[0]
+            faults.setdefault(kind, UserError(f"{file}, line {line}: {fault.message}", mend=fault.mend))
     if faults:
-        raise together(faults)
+        raise together(list(faults.values()))
     return bare
 
 
