@@ -59,6 +59,7 @@ class PlanContext:
     regions: Collection[str] | None = None  # named regions of the texts
     times_words: bool = True  # whether people's times on single words are measured
     reads_for_set_times: bool = False  # whether every text that is read ends by itself
+    scales: Collection[str] = ()  # the ends of each scale on which trials are rated
 
 
 def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -265,6 +266,12 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
         yield PlanFault(
             f": nothing is rated in this study, and {end}",
             "Measure correct, or let a block end with `rate`.",
+            ("measure",),
+        )
+    if measured & OF_RATINGS and len(design.scales) > 1:
+        yield PlanFault(
+            f": ratings from {' and from '.join(sorted(design.scales))} have no mean together",
+            "Give all trials that are rated one scale.",
             ("measure",),
         )
     if measured & OF_WORDS and "recover" not in steps:

@@ -21,7 +21,6 @@ from experiment.columns import Column
 from experiment.integrity.freezing import changes_since, read_freeze, registration_of
 from experiment.languages import pack_for
 from experiment.procedure.questions import vocabulary
-from experiment.procedure.steps import scale_of
 from experiment.rating import told_of_rating
 from experiment.simulated import read_truth
 from experiment.store import records
@@ -47,7 +46,7 @@ from experiment.study.study import (
     training_folder,
 )
 from experiment.summaries.plain_english import tell
-from experiment.trials import CHOSEN, RATED
+from experiment.trials import CHOSEN
 from experiment.version import installed_version
 from stimuli.errors import UserError
 from stimuli.lexicon.base_words import score
@@ -304,7 +303,7 @@ def dictionary_of(
         "participants_wanted": study.get("participants", "wanted"),
         "factors": factors,
         "choice_types": list(CHOSEN),
-        **({"scales": scales} if (scales := _scales(study)) else {}),
+        **({"scales": study.scales} if study.scales else {}),
         "between": study.between,
         "readers": readers,
         "tuning": {name: read_record(training_folder(study.folder, name)) for name in sorted(trained)},
@@ -501,17 +500,6 @@ def _summed(question: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any
     if question["type"] in _COUNTED:
         return summary | {"counts": dict(Counter(map(str, given)).most_common())}
     return None
-
-
-def _scales(study: Study) -> list[dict[str, Any]]:
-    """Return the scales on which trials are rated, each once: ends and buttons (none for a slider)."""
-    blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
-    steps = (settings for block in blocks for kind, settings in block["trial"][-1].items() if kind in RATED)
-    scales: list[dict[str, Any]] = []
-    for settings in steps:
-        scale = {name: scale_of(settings)[name] for name in ("from", "to", "labels")}
-        scales += [scale] if scale not in scales else []
-    return scales
 
 
 def summarize_procedure(study: Study) -> dict[str, Any]:

@@ -39,7 +39,6 @@ from experiment.procedure.steps import (
     make_step,
     practice_feedback,
     regions_read,
-    scale_of,
     with_options,
 )
 from experiment.shown_steps import ShownSteps, style_of
@@ -47,7 +46,16 @@ from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
 from experiment.study.questionnaires import asked_on_screen
 from experiment.study.texts import StudyText
-from experiment.trials import CHOSEN, NO_KEY, RATED, STYLE, TYPED, UNANSWERED, choice_settings
+from experiment.trials import (
+    CHOSEN,
+    NO_KEY,
+    RATED,
+    STYLE,
+    TYPED,
+    UNANSWERED,
+    choice_settings,
+    scale_of,
+)
 from stimuli.durations import milliseconds
 from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed

@@ -20,7 +20,7 @@ from typing import Any, Literal
 from experiment.media import KEY, shown_files
 from experiment.parsing.free_answers import decimal_mark
 from experiment.study import Study
-from experiment.trials import CHOSEN, RATED, labels_of, trial_type
+from experiment.trials import CHOSEN, RATED, labels_of, scale_of, trial_type
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -416,33 +416,6 @@ def region_lines(step: Mapping[str, Any]) -> list[int | None]:
     if step.get("as") in ALONE or sum(sizes) != len(letters):
         return [None] * len(regions)
     return [letters[begin] for begin in accumulate(sizes[:-1], initial=0)]
-
-
-MOST_DIGIT_KEYS = 9
-FINEST_DECIMALS, SLIDER_POSITIONS = 2, 50
-"""A slider has at least so many positions, unless that takes more decimals."""
-
-
-def scale_of(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the scale of a step that is rated: its ends and either buttons with their numbers and keys, or a slider's decimals."""
-    names = settings.get("points")
-    low, high = (1, len(names)) if names else (settings["from"], settings["to"])
-    if settings.get("as") == "slider":
-        enough = (n for n in range(FINEST_DECIMALS) if (high - low) * 10**n >= SLIDER_POSITIONS)
-        buttons: dict[str, Any] = {"labels": None, "responses": None, "keys": []}
-        return {"from": low, "to": high, **buttons, "decimals": next(enough, FINEST_DECIMALS)}
-    numbers = [str(point) for point in range(int(low), int(high) + 1)]
-    keys = (
-        numbers if all(len(number) == 1 for number in numbers) else list(map(str, range(1, len(numbers) + 1)))
-    )
-    return {
-        "from": low,
-        "to": high,
-        "labels": list(names or numbers),
-        "responses": numbers,
-        "keys": keys if len(numbers) <= MOST_DIGIT_KEYS else [],
-        "decimals": 0,
-    }
 
 
 def scale_ends(step: Mapping[str, Any]) -> dict[str, str]:

@@ -161,58 +161,57 @@ def _check_scales(study: Study, block: int, faults: Faults) -> None:
     for i, step in enumerate(steps if isinstance(steps, list) else []):
         for kind in RATED if isinstance(step, Mapping) else ():
             path = ("procedure", block, "block", "trial", i, kind)
-            if isinstance(step.get(kind), Mapping):
-                faults.found += _scale_faults(study, path) if faults.is_sound(path) else []
+            if isinstance(step.get(kind), Mapping) and faults.is_sound(path):
+                faults.found += _scale_faults(partial(study.place, *path), step[kind])
 
 
-def _scale_faults(study: Study, path: KeyPath) -> list[UserError]:
-    """Return what is wrong with a scale beyond the schema."""
-    settings = study.get(*path)
+def _scale_faults(place_of: Callable[[str], str], settings: Mapping[str, Any]) -> list[UserError]:
+    """Return what is wrong with a scale beyond the schema; ``place_of`` a setting is its place in the study."""
     ends = [name for name in ("from", "to") if name in settings]
     is_slider = settings.get("as") == "slider"
     if "points" in settings:
         others = [*ends, *(name for name in ("low", "high") if name in settings)]
         faults = [
             UserError(
-                f"{study.place(*path, name)} is {settings[name]!r}, and the points of this scale have names",
+                f"{place_of(name)} is {settings[name]!r}, and the points of this scale have names",
                 mend="Take it out, or write from: and to: instead of points:.",
             )
             for name in others
         ]
         if is_slider:
-            place = study.place(*path, "as")
+            place = place_of("as")
             faults += [
                 UserError(
                     f"{place} is 'slider', and a slider has no points to name", mend="Write from: and to:."
                 )
             ]
         if len(settings["points"]) > MOST_BUTTONS:
-            place = study.place(*path, "points")
+            place = place_of("points")
             faults += [_too_many(place, len(settings["points"]))]
         return faults
     if len(ends) < 2:
         return [
             UserError(
-                f"{study.place(*path)}: a rating needs a scale",
+                f"{place_of('from')}: a rating needs a scale",
                 mend="Write from: and to:, such as from: 1, to: 7, or points: with a name for each point.",
             )
         ]
     low, high = settings["from"], settings["to"]
     if low >= high:
-        place = study.place(*path, "to")
+        place = place_of("to")
         return [UserError(f"{place}: the scale goes from {low} to {high}; the first is the lower one")]
     if is_slider:
         return []
     faults = [
         UserError(
-            f"{study.place(*path, name)} is {settings[name]}; buttons have whole numbers",
+            f"{place_of(name)} is {settings[name]}; buttons have whole numbers",
             mend="Write a whole number, or as: slider.",
         )
         for name in ends
         if settings[name] != int(settings[name])
     ]
     if not faults and high - low >= MOST_BUTTONS:
-        faults = [_too_many(study.place(*path, "to"), int(high - low) + 1)]
+        faults = [_too_many(place_of("to"), int(high - low) + 1)]
     return faults
 
 
@@ -289,6 +288,8 @@ def _check_settings_together(kind: str, place_of: Callable[[str], str], settings
         )
     if kind == "read":
         _check_reading(place_of, settings)
+    for fault in _scale_faults(place_of, settings) if kind in RATED else ():
+        raise fault
     if "for" in settings and "frames" in settings:
         raise UserError(
             f"{place_of('frames')}: give either `for:` (a time) or `frames:` (a number of frames)"

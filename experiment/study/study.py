@@ -32,7 +32,7 @@ from experiment.study.factors import DesignCells, StepSettings, cross, levels_of
 from experiment.study.format import validator
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
-from experiment.trials import STYLE, TYPES, trial_type
+from experiment.trials import RATED, STYLE, TYPES, scale_of, trial_type
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, read_items
 from stimuli.papers import OwnFactor, Paper, own_factors
@@ -311,6 +311,18 @@ class Study:
         return made
 
     @cached_property
+    def scales(self) -> list[dict[str, Any]]:
+        """The scales on which trials are rated, each once: their ends, and their buttons (None for a slider)."""
+        blocks = (screen["block"] for screen in self.get("procedure") if "block" in screen)
+        steps = (step for block in blocks for step in block["trial"] if not set(RATED).isdisjoint(step))
+        scales: list[dict[str, Any]] = []
+        for kind, settings in (next(iter(step.items())) for step in steps):
+            for at_level in self.steps_at_all_levels(kind, settings):
+                scale = {name: scale_of(at_level)[name] for name in ("from", "to", "labels")}
+                scales += [scale] if scale not in scales else []
+        return scales
+
+    @cached_property
     def people_only(self) -> frozenset[str]:
         """The factors between whose levels models read the same."""
         return frozenset(
@@ -538,6 +550,9 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         regions,
         steps is None or factors is None or _times_words(study),
         steps is not None and factors is not None and _reads_for_set_times(study),
+        {f"{scale['from']} to {scale['to']}" for scale in study.scales}
+        if faults.is_sound(("procedure",)) and factors is not None and not faults.found
+        else (),
     )
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 

@@ -295,3 +295,30 @@ def choice_settings(step: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the settings of a study's step that is answered with a label; empty for any other step."""
     ((kind, settings),) = step.items()
     return settings if kind in CHOSEN else {}
+
+
+MOST_DIGIT_KEYS = 9
+FINEST_DECIMALS, SLIDER_POSITIONS = 2, 50
+"""A slider has at least so many positions, unless that takes more decimals."""
+
+
+def scale_of(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scale of a step that is rated: its ends and either buttons with their numbers and keys, or a slider's decimals."""
+    names = settings.get("points")
+    low, high = (1, len(names)) if names else (settings["from"], settings["to"])
+    if settings.get("as") == "slider":
+        enough = (n for n in range(FINEST_DECIMALS) if (high - low) * 10**n >= SLIDER_POSITIONS)
+        buttons: dict[str, Any] = {"labels": None, "responses": None, "keys": []}
+        return {"from": low, "to": high, **buttons, "decimals": next(enough, FINEST_DECIMALS)}
+    numbers = [str(point) for point in range(int(low), int(high) + 1)]
+    keys = (
+        numbers if all(len(number) == 1 for number in numbers) else list(map(str, range(1, len(numbers) + 1)))
+    )
+    return {
+        "from": low,
+        "to": high,
+        "labels": list(names or numbers),
+        "responses": numbers,
+        "keys": keys if len(numbers) <= MOST_DIGIT_KEYS else [],
+        "decimals": 0,
+    }

@@ -409,3 +409,29 @@ def test_power_is_simulated_in_points_of_the_scale(reported: tuple[Path, Any]) -
     assert done.exit_code == 0, done.output
     assert "-2.00 scale points" in done.output and "mixed models" not in done.output
     assert wrods("power", folder, *options, "--effects", folder).exit_code == 0
+
+
+def test_levels_of_a_factor_can_set_a_scale_and_are_checked_as_one(
+    rated: Callable[..., Study], tmp_path: Path
+) -> None:
+    rated(SLIDER)
+    text = (tmp_path / "study.yaml").read_text("utf-8")
+    between = (
+        "  between: {{form: {{line: {{rate: {{as: slider}}}}, boxes: {{rate: {{{sets}}}}}}}}}\nprocedure:"
+    )
+    design = text.replace("design: {factors: {plausibility: [plausible, implausible]}}",
+                          "design:\n  factors: {plausibility: [plausible, implausible]}")  # fmt: skip
+    for sets, fault in (("as: buttons", "101 points"), ("as: buttons, to: 6.5", "6.5")):
+        (tmp_path / "study.yaml").write_text(design.replace("procedure:", between.format(sets=sets)), "utf-8")
+        with pytest.raises(UserError, match=fault):
+            load_study(tmp_path)
+    (tmp_path / "study.yaml").write_text(
+        design.replace("procedure:", between.format(sets="as: buttons, to: 6")), "utf-8"
+    )
+    study = load_study(tmp_path)
+    assert [(scale["to"], scale["labels"] is None) for scale in study.scales] == [(100, True), (6, False)]
+    plan = PLAN.format(plan="measure: rating, ")
+    with (tmp_path / "study.yaml").open("a", encoding="utf-8") as file:
+        file.write(plan)
+    with pytest.raises(UserError, match="no mean together"):
+        load_study(tmp_path)
