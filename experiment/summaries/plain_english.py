@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from itertools import groupby
-from statistics import fmean
 from typing import Any
 
 from analysis.plan import listing, rules_in_words, summary_of
@@ -27,30 +26,26 @@ from experiment.checking.resource_estimates import size_of
 from experiment.checking.settings import model_settings, papers_prompt
 from experiment.languages import wording_language
 from experiment.lists import blocks_of, count_label_maps, is_shown_at, items_of_list, list_ids, session_levels
-from experiment.models.api.prices import price_of
-from experiment.models.costs import Price, format_usd
 from experiment.models.engine import ModelSettings
 from experiment.models.engines import unfinished_training, use_remark
 from experiment.models.planning import (
     longest_prompt,
     needs_people,
     prompt_characters,
-    read_prompting_settings,
     tells_of_prompts,
 )
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
-from experiment.models.planning.prompting_settings import SessionTemplate
-from experiment.models.prompts import Prompter, read_step
-from experiment.models.prompts.prompter import judge_prompt, paper_prompts
+from experiment.models.prompts import read_step
+from experiment.models.prompts.prompter import paper_prompts
 from experiment.orders import OrderRules
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.steps import scale_ends
-from experiment.scoring.published import judge_of
 from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
 from experiment.study import Study
 from experiment.study.factors import VERSION, operation_families
 from experiment.study.study import study_plan
-from experiment.trials import CHOSEN, RATED, TYPED, TYPES, UNANSWERED, labels_of
+from experiment.summaries.model_costs import cost_words, judging_of
+from experiment.trials import RATED, TYPED, TYPES, UNANSWERED, labels_of
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -362,66 +357,6 @@ def _left_empty(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]
     if kind != "baseline" or name not in when or not typed:
         return ""
     return f" It leaves typed answers empty{when[name]} ({typed} trials a session), because they have no labels to guess among."
-
-
-@dataclass(frozen=True)
-class Judging:
-    """A judge's work for one model."""
-
-    judge: str
-    calls: int
-    prompt_tokens: int
-    answer_tokens: int
-    costs: str
-
-    def said(self) -> str:
-        """Return the judge's work in sentences."""
-        tokens_each = f"{self.prompt_tokens / max(self.calls, 1):,.0f}"
-        text = (
-            f"{self.judge} then reads its reasoning (`wrods score STUDY --judge {self.judge}`): {self.calls:,} calls of at most "
-            f"{tokens_each} tokens each, {self.prompt_tokens:,} together."
-        )
-        return f"{text} {self.costs}".strip()
-
-
-def judging_of(
-    study: Study,
-    model: ModelSettings,
-    judge: ModelSettings,
-    plans: Sequence[Mapping[str, Any]],
-    sessions: int,
-) -> Judging:
-    """Return the number and tokens of a judge's requests for a model."""
-    counted = [_of_plan(study, model, judge, plan) for plan in plans]
-    calls, read, answered = (round(sessions * fmean(numbers)) for numbers in zip(*counted, strict=True))
-    name = str(model.options["judge"])
-    return Judging(name, calls, read, answered, most_words(judge, read, answered))
-
-
-def _of_plan(
-    study: Study, model: ModelSettings, judge: ModelSettings, plan: Mapping[str, Any]
-) -> tuple[int, float, int]:
-    """Return calls, most tokens read and most tokens written of one session."""
-    script = SessionTemplate(dict(plan), read_prompting_settings(study, model))
-    calls = answered = 0
-    read = 0.0
-    for number, place in enumerate(script.places):
-        if place.trial["trial_type"] not in CHOSEN or place.trial["is_practice"]:
-            continue
-        answering = place.trial["steps"][-1]
-        name = judge_of(place.trial) if "prompts" in study.published else None
-        if name is not None:
-            paper = judge_prompt(name, "", answering["labels"])
-            frame, room = paper.text, paper.max_tokens
-        else:
-            turn = Prompter(plan).judge("", answering["labels"])
-            frame, room = turn.text, int(str(judge.options.get("max_tokens", turn.max_tokens)))
-        calls += 1
-        read += (script.manner.max_tokens or script.turn(number).max_tokens) + len(
-            frame
-        ) / CHARACTERS_PER_TOKEN
-        answered += room
-    return calls, read, answered
 
 
 @dataclass(frozen=True)
@@ -882,37 +817,3 @@ def _prompt(name: str, study: Study, settings: ModelSettings) -> Mapping[str, An
     if strategy == "chain_of_thought" and thinking in prompts:
         return prompts[thinking]
     return prompts[name if settings.kind == "hf" else name.removesuffix("_local")]
-
-
-def cost_words(model: ModelSettings, trials: int, prompt_tokens: int, answer_tokens: int) -> str:
-    """Describe the cost at a model's price, and the maximum answer length; empty for baselines, which write none."""
-    if model.kind == "baseline":
-        return ""
-    tokens_each = answer_tokens / max(trials, 1)
-    size = f"{tokens_each:.0f} tokens each"
-    size += "" if tokens_each == round(tokens_each) else " on average: some may be longer than others"
-    price = _price(model)
-    if isinstance(price, str):
-        return f"Its answers have at most {answer_tokens:,} tokens together ({size}). {price}".strip()
-    prompt_cost = format_usd(prompt_tokens * price.input / 1e6)
-    answers = format_usd(answer_tokens * price.output / 1e6)
-    unseen = "what a reasoning model thinks unseen comes on top"
-    return f"Its prompts cost about {prompt_cost}, answers at most {answers} ({size}; {unseen})."
-
-
-def most_words(model: ModelSettings, prompt_tokens: int, answer_tokens: int) -> str:
-    """Return the maximum cost of prompts and answers in words; empty if nothing is to be paid."""
-    price = _price(model)
-    if isinstance(price, str):
-        return price
-    most = prompt_tokens * price.input + answer_tokens * price.output
-    return f"That costs at most {format_usd(most / 1e6)}."
-
-
-def _price(model: ModelSettings) -> Price | str:
-    """Return a model's price, or a sentence if it is unknown; empty if the model is free."""
-    try:
-        price = price_of(model)
-    except UserError as error:
-        return f"What it costs is not known: {error.message}. {error.mend or ''}".strip()
-    return "" if price.is_free else price
