@@ -12,7 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from experiment.study import Study
 from stimuli.errors import UserError, together
 from stimuli.item import Item
 
@@ -39,26 +38,19 @@ LARGEST = 20_000_000
 """Bytes of the largest file."""
 
 
-def media_of(study: Study) -> dict[str, str]:
-    """Return the fields of items that name files, each with its kind: image, audio or video."""
-    given = study.get("materials", "media", default={})
-    return {str(field): str(kind) for field, kind in given.items()}
-
-
 def description_of(field: str) -> str:
     """Return the column that describes the files of a field in words."""
     return f"{field}_text"
 
 
-def with_media(study: Study, items: Sequence[Item]) -> list[Item]:
-    """Return items with kind, name, hash and description of their files.
+def with_media(folder: Path, fields: Mapping[str, str], items: Sequence[Item]) -> list[Item]:
+    """Return items with kind, name, hash and description of their files; ``fields`` that name files have their kind.
 
     Raises
     ------
     UserError
         Every file that is missing, outside of the study's folder, too large, or not of its kind.
     """
-    fields = media_of(study)
     faults: dict[str, UserError] = {}
     made = []
     for item in items:
@@ -68,7 +60,7 @@ def with_media(study: Study, items: Sequence[Item]) -> list[Item]:
             if not name:
                 continue
             try:
-                digest = digest_of(study.folder, name, kind)
+                digest = digest_of(folder, name, kind)
             except UserError as fault:
                 faults.setdefault(name, UserError(f"item {item.item_id!r}: {fault.message}", mend=fault.mend))
                 continue
@@ -119,11 +111,11 @@ def _digest(path: Path, suffix: str, size: int, changed: int) -> str:
 
 
 def served_name(file: Mapping[str, Any]) -> str:
-    """Return the name under which pages load a file: its hash, which says nothing about the item."""
+    """Return the name under which pages load a file (``sha256``, ``file``): its hash, which says nothing about the item."""
     return f"{file['sha256'][:32]}{Path(file['file']).suffix.lower()}"
 
 
-def served_files(study: Study, items: Iterable[Item]) -> dict[str, Path]:
+def served_files(folder: Path, items: Iterable[Item]) -> dict[str, Path]:
     """Return the files of items by the names under which pages load them.
 
     Raises
@@ -135,14 +127,14 @@ def served_files(study: Study, items: Iterable[Item]) -> dict[str, Path]:
     faults: dict[str, UserError] = {}
     for file in (file for item in items for file in item.key.get(KEY, {}).values()):
         name = file["file"]
-        if served.setdefault(served_name(file), study.folder / name) and name not in faults:
+        if served.setdefault(served_name(file), folder / name) and name not in faults:
             try:
-                is_same = digest_of(study.folder, name, file["kind"]) == file["sha256"]
+                is_same = digest_of(folder, name, file["kind"]) == file["sha256"]
             except UserError as fault:
                 faults[name] = fault
                 continue
             if not is_same:
-                mend = f"Run `wrods build {study.folder}`, or bring the earlier file back."
+                mend = f"Run `wrods build {folder}`, or bring the earlier file back."
                 faults[name] = UserError(f"the {file['kind']} {name!r} was edited after the build", mend=mend)
     if faults:
         raise together(list(faults.values()))
@@ -152,14 +144,13 @@ def served_files(study: Study, items: Iterable[Item]) -> dict[str, Path]:
 _PATHS: dict[str, Path] = {}
 
 
-def remember_files(study: Study, items: Iterable[Item]) -> None:
+def remember_files(folder: Path, items: Iterable[Item]) -> None:
     """Note where the files of items are, for :func:`contents_of`; the names are hashes, the same for all studies."""
-    if media_of(study):
-        _PATHS.update(
-            (served_name(file), study.folder / file["file"])
-            for item in items
-            for file in item.key.get(KEY, {}).values()
-        )
+    _PATHS.update(
+        (served_name(file), folder / file["file"])
+        for item in items
+        for file in item.key.get(KEY, {}).values()
+    )
 
 
 @lru_cache(maxsize=256)

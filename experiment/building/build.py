@@ -633,7 +633,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     tested, practice = made
     language = tested.language or study.language
     items = with_sentences(study, [*tested.items, *practice.items], language)
-    items = with_media(study, with_token_measures(items, tokenizer))
+    items = with_media(study.folder, study.media, with_token_measures(items, tokenizer))
     list_ids(study, items)  # raises an error if items lack conditions of a Latin square
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)

@@ -11,7 +11,7 @@ from typing import Any
 
 from experiment.building.versions import combinations
 from experiment.lists import ORDER_NAMES, blocks_of, blocks_showing
-from experiment.media import description_of, media_of
+from experiment.media import description_of
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
 from experiment.shown_steps import OF_ITEMS, is_look, is_share, names_of, restricted_steps, styles
@@ -121,7 +121,7 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
     kind = next((name for name in OWN_COLUMNS if name in materials), None)
     columns = [*OWN_COLUMNS.get(str(kind), ("item", "answer", "choices")), *shown_fields(study, set_name)]
     columns += materials.get("columns", {})
-    columns += [description_of(field) for field in media_of(study)]
+    columns += [description_of(field) for field in study.media]
     words = materials.get("scramble", {}).get("words")
     columns += [str(words["column"])] if isinstance(words, Mapping) and "column" in words else []
     columns += [materials["distractors"]] if "distractors" in materials else []

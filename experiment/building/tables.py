@@ -32,7 +32,7 @@ from experiment.building.reading import with_chunks, with_foils, without_marks
 from experiment.building.regions import regions_in_words, with_regions, without_region_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
-from experiment.media import description_of, media_of
+from experiment.media import description_of
 from experiment.procedure import accepted
 from experiment.shown_steps import OF_ITEMS
 from experiment.study import Study
@@ -681,7 +681,7 @@ def sentences(
     has_answers = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
     first_only = design.role == "practice" and level_column is None and design.factor is not None
-    described = [name for field in media_of(study) if (name := description_of(field)) in rows[0]]
+    described = [name for field in study.media if (name := description_of(field)) in rows[0]]
     columns = SentenceColumns(
         also_show=(*(name for name in shown_fields(study) if name != "sentence"), *described),
         answer="answer" if has_answers else None,

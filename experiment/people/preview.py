@@ -178,7 +178,10 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
     @app.get("/media/<name>", endpoint="pages.media")
     def media(name: str) -> Response:
         _, now, _ = source.now()
-        return send_media({} if now is None else served_files(now.study, now.items), name)
+        return send_media(
+            {} if now is None else served_files(now.study.folder, now.items) | now.study.pictures_of_texts,
+            name,
+        )
 
     @app.get("/prompt.json")
     def prompt() -> Response:

@@ -445,7 +445,7 @@ def service_for(
         finish_wait_ms=milliseconds(study.get("participants", "finish_wait", default="60 s")),
         number_pattern=None if number is None else str(number),
         folder=study.folder,
-        media=served_files(study, items),
+        media=served_files(study.folder, items) | study.pictures_of_texts,
         session_rules=session_rules(study),
         session_rules_said=study.get("analysis", "exclude", "sessions", default={}),
         rating=rating_for(study),

@@ -157,7 +157,8 @@ class PlanBuilder:
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
         self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
         self.shown_steps = ShownSteps(study, items)
-        remember_files(study, items)
+        if study.media:
+            remember_files(study.folder, items)
         self.labels = SessionLabels(_label_map(self.blocks, label_map))
         self.next_index = 0
         self.exemplars: dict[str, list[Item]] = {}

@@ -289,6 +289,17 @@ class Study:
         }
         return cross({**({} if self.own_factor else self.factors_of_items), **picking})
 
+    @property
+    def media(self) -> dict[str, str]:
+        """The fields of items that name files, each with its kind: image, audio or video."""
+        given = self.get("materials", "media", default={})
+        return {str(field): str(kind) for field, kind in given.items()}
+
+    @property
+    def pictures_of_texts(self) -> dict[str, Path]:
+        """The pictures in the texts, by the names under which pages load them."""
+        return {name: path for text in self.texts.values() for name, path in text.pictures.items()}
+
     @cached_property
     def step_levels(self) -> dict[str, Mapping[str, StepSettings]]:
         """The factors whose levels set steps of trials, also those between sessions, with what each level sets."""

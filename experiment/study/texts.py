@@ -8,14 +8,16 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from experiment.media import digest_of, served_name
 from stimuli.errors import UserError
 
 PLACEHOLDER = re.compile(r"\[FILL\s+IN\b[^\]]*\]?")
@@ -39,11 +41,14 @@ class StudyText:
     text: str
     version: str
     placeholders: tuple[Placeholder, ...] = ()
+    # pictures in the text: file by the name under which pages load it
+    pictures: Mapping[str, Path] = field(default_factory=dict)
 
 
 @cache
-def _markdown() -> MarkdownIt:
-    return MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table").disable(["image"])
+def _markdown(*, with_pictures: bool) -> MarkdownIt:
+    markdown = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable("table")
+    return markdown if with_pictures else markdown.disable(["image"])
 
 
 def version_of(text: bytes) -> str:
@@ -51,11 +56,27 @@ def version_of(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()[:16]
 
 
-def render_text(text: str) -> StudyText:
-    """Return rendered Markdown; raw HTML in it is shown as text, images are left out."""
+def render_text(text: str, folder: Path | None = None) -> StudyText:
+    """Return rendered Markdown; raw HTML in it is shown as text, and pictures only if they are files in a folder.
+
+    Raises
+    ------
+    UserError
+        A picture is missing, or is no picture that every browser shows.
+    """
     tidy = text.replace("\r\n", "\n").strip()
-    markdown = _markdown()
+    markdown = _markdown(with_pictures=folder is not None)
     tokens = markdown.parse(tidy)
+    pictures: dict[str, Path] = {}
+    for image in [part for token in tokens for part in token.children or () if part.type == "image"]:
+        name = unquote(str(image.attrGet("src")))
+        if folder is None or "://" in name:
+            tokens = _markdown(with_pictures=False).parse(tidy)
+            pictures = {}
+            break
+        served = served_name({"sha256": digest_of(folder, name, "image"), "file": name})
+        image.attrSet("src", f"media/{served}")
+        pictures[served] = folder / name
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
     highest = min((int(token.tag[1]) for token in headings), default=1)
     for token in headings:
@@ -63,7 +84,8 @@ def render_text(text: str) -> StudyText:
     for token in tokens:
         _join_lines(token.children or [])
     html = str(markdown.renderer.render(tokens, markdown.options, {}))
-    return StudyText(html, _plain(tokens), version_of(tidy.encode("utf-8")), tuple(placeholders_in(text)))
+    version = version_of("\n".join([tidy, *pictures]).encode("utf-8"))
+    return StudyText(html, _plain(tokens), version, tuple(placeholders_in(text)), pictures)
 
 
 def _join_lines(tokens: Sequence[Token]) -> None:
@@ -121,7 +143,10 @@ def _plain(tokens: Sequence[Token]) -> str:
 
 def _inline(tokens: Sequence[Token]) -> str:
     breaks = {"softbreak": " ", "hardbreak": "\n"}
-    return "".join(breaks.get(token.type, token.content) for token in tokens)
+    return "".join(
+        f"[{token.content}]" if token.type == "image" else breaks.get(token.type, token.content)
+        for token in tokens
+    )
 
 
 def read_text(folder: Path, name: str, place: str) -> StudyText:
@@ -137,4 +162,7 @@ def read_text(folder: Path, name: str, place: str) -> StudyText:
         raise UserError(f"{place} names {name!r}, which is not UTF-8", mend="Save it as UTF-8.") from None
     if not text.strip():
         raise UserError(f"{place} names {name!r}, which is empty", mend=f"Write the text into {file}.")
-    return render_text(text)
+    try:
+        return render_text(text, folder)
+    except UserError as fault:
+        raise UserError(f"{place}: {name}: {fault.message}", mend=fault.mend) from None

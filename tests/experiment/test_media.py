@@ -191,3 +191,26 @@ def test_steps_that_show_texts_show_no_files(make, tmp_path, step):
     )
     with pytest.raises(UserError, match=r"line \d+: .*show names picture"):
         load_study(tmp_path)
+
+
+def test_texts_hold_pictures_that_models_read_as_words(make, tmp_path):
+    make()
+    (tmp_path / "keys.md").write_text(
+        "Press a key.\n\n![Two keys](cat.png)\n\n![x](https://example.org/a.png)", "utf-8"
+    )
+    text = (tmp_path / "study.yaml").read_text("utf-8")
+    with_text = text.replace("procedure:\n", "procedure:\n  - instructions: keys.md\n")
+    (tmp_path / "study.yaml").write_text(with_text, "utf-8")
+    assert load_study(tmp_path).text("keys.md").pictures == {}
+    (tmp_path / "keys.md").write_text("Press a key.\n\n![Two keys](cat.png)", "utf-8")
+    study = load_study(tmp_path)
+    shown = study.text("keys.md")
+    ((name, path),) = shown.pictures.items()
+    assert path == tmp_path / "cat.png"
+    assert f'src="media/{name}"' in shown.html and 'alt="Two keys"' in shown.html
+    assert shown.text.endswith("[Two keys]")
+    (tmp_path / "cat.png").write_bytes(picture(7))
+    assert load_study(tmp_path).text("keys.md").version != shown.version
+    (tmp_path / "keys.md").write_text("![Two keys](none.png)", "utf-8")
+    with pytest.raises(UserError, match=r"study\.yaml, line \d+: .*keys\.md.*none\.png"):
+        load_study(tmp_path)
