@@ -418,8 +418,7 @@ def _dictionary(
     except PackageNotFoundError:
         installed = None
     coded = {
-        name: {"levels": level_names, "reference": level_names[0], "coding": "treatment"}
-        for name, level_names in levels.items()
+        name: {"levels": level_names, "reference": level_names[0]} for name, level_names in levels.items()
     }
     trial_range = [int(people.min()), int(people.max())] if len(people) else None
     return {

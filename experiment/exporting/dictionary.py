@@ -285,7 +285,7 @@ def dictionary_of(
     versions = records.all_versions(connection, study.id)
     collected = str(versions[-1]["design_hash"]) if versions else None
     factors = {
-        name: {"levels": list(levels), "reference": next(iter(levels)), "coding": "treatment"}
+        name: {"levels": list(levels), "reference": next(iter(levels))}
         for name, levels in study.factors.items()
     }
     truth = study.folder / TRUTH_FILE
@@ -332,7 +332,6 @@ def write_plan(dictionary: Mapping[str, Any], file: Path) -> None:
         **dictionary,
         "factors": {name: factor["levels"] for name, factor in factors.items()},
         "reference": {name: factor["reference"] for name, factor in factors.items()},
-        "coding": "treatment",
     }
     file.write_text(json.dumps(plan, ensure_ascii=False, indent=1) + "\n", "utf-8")
 
