@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import variance
 from typing import Any
 
 from sqlalchemy import Connection, func, select
@@ -439,7 +440,7 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
     began = sorted(row["created_at"] for row in session_rows if row["session_id"] not in of_elsewhere)
     trial_counts = [int(row["n_trials"]) for row in session_rows if row["session_id"] in of_elsewhere]
     summed = [
-        _summed(question, [answers_of_session.get(column) for answers_of_session in of_sessions])
+        _summed(question, column, of_sessions)
         for asked in questions_of(study)
         for question, column in _summarised(asked)
     ]
@@ -469,7 +470,7 @@ def _summarised(question: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any]
         yield question, f"answer_{question['name']}"
         return
     for scale in scale_names(question["rows"]) if "score" in question else ():
-        rows = sum(row.is_scored and row.scale == scale for row in question["rows"])
+        rows = [row.name for row in question["rows"] if row.is_scored and row.scale == scale]
         name = question["name"] if scale is None else f"{question['name']} {scale}"
         about = {
             "name": name,
@@ -481,16 +482,34 @@ def _summarised(question: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any]
         yield about, _score_column(question["name"], scale)
 
 
-def _summed(question: Mapping[str, Any], values: Iterable[Any]) -> dict[str, Any] | None:
+def _cronbach(
+    question: Mapping[str, Any], column: str, of_sessions: Iterable[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return Cronbach's alpha of a scale over participants who answered all its rows; empty where it is not defined."""
+    rows, complete = question["rows"], [row for row in of_sessions if row.get(column) is not None]
+    if len(rows) < 2 or len(complete) < 3:
+        return {}
+    factor = len(rows) if question["score"] == "mean" else 1
+    total = variance(factor * row[column] for row in complete)
+    within = sum(
+        variance(row[f"answer_{name}"] for row in complete) for name in rows
+    )  # reversing changes no variance
+    return {"alpha": len(rows) / (len(rows) - 1) * (1 - within / total)} if total else {}
+
+
+def _summed(
+    question: Mapping[str, Any], column: str, of_sessions: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
     """Return a summary of the answers to one question; None for texts, and without answers."""
-    given = [value for value in values if value is not None]
+    given = [row[column] for row in of_sessions if row.get(column) is not None]
     if not given:
         return None
     summary: dict[str, Any] = {name: question.get(name) for name in ("name", "ask", "type")} | {
         "n": len(given)
     }
     if question["type"] == "score":
-        summary |= {part: question[part] for part in ("rows", "score")}
+        summary |= {"rows": len(question["rows"]), "score": question["score"]}
+        summary |= _cronbach(question, column, of_sessions)
     if question["type"] in ("number", "slider", "score"):
         mean = sum(given) / len(given)
         spread = sum((value - mean) ** 2 for value in given)

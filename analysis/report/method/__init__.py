@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 from markupsafe import Markup
+from scipy import stats
 
 from analysis import apa
 from analysis.answers import is_choice, is_valid, judged
@@ -117,11 +118,22 @@ def _participants(tables: Tables) -> dict[str, Any]:
             }
         )
     came = {"recruit": None, "eligible": None, "answers": None, "people": None} | came
+    came["answers"] = [answer | _reliability(answer) for answer in came["answers"] or []]
     return (
         {"samples": samples, "came": came, "criteria": list(_criteria(came["eligible"] or {}))}
         if samples
         else {}
     )
+
+
+def _reliability(answer: Mapping[str, Any]) -> dict[str, tuple[float, float] | None]:
+    """Return the 95% interval of a scale's alpha (Feldt, Woodruff, & Salih, 1987); None of answers without one."""
+    if "alpha" not in answer:
+        return {"interval": None}
+    people, items = answer["n"] - 1, answer["rows"] - 1
+    quantiles = stats.f.ppf([0.975, 0.025], people, people * items)
+    low, high = 1 - (1 - answer["alpha"]) * quantiles
+    return {"interval": (float(low), float(high))}
 
 
 def _of_sessions(entry: Mapping[str, Any]) -> dict[str, Markup]:

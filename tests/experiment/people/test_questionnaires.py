@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from experiment.exporting.dictionary import participant_rows, read_answers, summarize_people
@@ -106,6 +107,28 @@ def test_rows_scores_and_what_was_not_asked_are_columns_of_participants(site, st
         **{"name": "habit leisure", "ask": "", "type": "score", "n": 1, "rows": 2, "score": "mean"},
         **{"mean": 3.0, "sd": None, "low": 3.0, "high": 3.0},
     }
+
+
+def test_cronbachs_alpha_is_that_of_the_turned_rows(site, study):
+    answers = [
+        ("yes", "no"),
+        ("partly", "no"),
+        ("no", "yes"),
+        ("yes", "partly"),
+        ("no", "partly"),
+        ("partly", "partly"),
+    ]
+    for first, second in answers:
+        person = site.begin()
+        person.tell("questions-1", ANSWERS | {"habit_r1": first, "habit_r2": second})
+        person.answer_all()
+    points = {"no": 1, "partly": 2, "yes": 3}
+    rows = np.array([[points[first], 4 - points[second]] for first, second in answers], dtype=float)
+    expected = 2 * (1 - rows.var(axis=0, ddof=1).sum() / rows.sum(axis=1).var(ddof=1))
+    with site.store.read() as connection:
+        summaries = {one["name"]: one for one in summarize_people(study, connection)["answers"]}
+    assert summaries["habit leisure"]["alpha"] == pytest.approx(expected) and 0.5 < expected < 1
+    assert "alpha" not in summaries["habit work"], "one row has no consistency"
 
 
 def test_a_page_that_is_opened_again_is_told_the_answers_on_which_later_questions_depend(site):
