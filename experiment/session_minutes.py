@@ -11,7 +11,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from experiment.trials import FRAME_MS, presented_ms, trial_type
+from experiment.lists import session_levels
+from experiment.procedure import plan_session
+from experiment.study import Study
+from experiment.trials import FRAME_MS, declared_of, presented_ms
+from stimuli.item import Item
 
 WORDS_PER_MINUTE = 240
 MAZE_WORDS_PER_MINUTE = 70
@@ -78,7 +82,7 @@ def shortest_seconds(plan: Mapping[str, Any], answered: Collection[int]) -> floa
 
 
 def _shortest_step(step: Mapping[str, Any]) -> float:
-    declared = trial_type(step["step"])
+    declared = declared_of(step)
     entries = [name for name in declared.lasts if not step.get(declared.plan[name].frames or "")]
     times = step.get("part_ms") or []
     presented = sum(times) + max(len(times) - 1, 0) * (step.get("blank_ms") or 0) - len(times) * FRAME_MS
@@ -129,7 +133,7 @@ def _trial(trial: Mapping[str, Any]) -> tuple[float, float]:
         least = ((step.get("minimum_ms") or 0) + presented_ms(step)) / 1000
         per_minute = MAZE_WORDS_PER_MINUTE if step.get("foils") else WORDS_PER_MINUTE
         seconds += least if step.get("part_ms") else max(words * 60 / per_minute, least)
-        takes = trial_type(step["step"]).seconds
+        takes = declared_of(step).seconds
         answering = takes.get("answer", 0.0) + words * takes.get("word", 0.0)
         if "lines" in takes:
             answering = takes["lines"] if step.get("multiline") else answering
@@ -159,3 +163,16 @@ def length_in_words(by_levels: Mapping[str, float]) -> str:
 def minutes_in_words(minutes: float) -> str:
     """Return a number of minutes as text, at least one."""
     return "1 minute" if round(minutes) <= 1 else f"{minutes:,.0f} minutes"
+
+
+def session_durations(
+    study: Study, items: Sequence[Item], lists: Sequence[int], plan: Mapping[str, Any]
+) -> dict[str, Duration]:
+    """Return the duration of a session, by its levels between sessions."""
+    durations: dict[str, Duration] = {}
+    for list_id in lists:
+        levels = ", ".join(map(str, session_levels(study, items, list_id)["condition"].values()))
+        if levels not in durations:
+            shown = plan if not durations else plan_session(study, items, list_id=list_id)
+            durations[levels] = session_duration(shown)
+    return durations

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiment.lists import ORDER_COLUMNS, blocks_of, items_of_list, list_ids
 from experiment.study import Study
-from experiment.trials import STYLE, trial_type
+from experiment.trials import STYLE, TrialType
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
@@ -162,7 +162,7 @@ def check_shown_steps(study: Study, items: Sequence[Item]) -> list[str]:
             for item in items
             if item.role in ITEM_ROLES and shown.has_in_some_session({"only": only}, item)
         ]
-        faults += _lacking(study.get(*path[:-1]), kind, having)
+        faults += _lacking(study.get(*path[:-1]), study.trial_type(kind), having)
         if not having:
             mend = "Name values that items have, or take the step out."
             faults.append(UserError(f"{place}: no trial has this {kind} step", mend=mend))
@@ -179,11 +179,11 @@ def check_shown_steps(study: Study, items: Sequence[Item]) -> list[str]:
     return remarks
 
 
-def _lacking(settings: Mapping[str, Any], kind: str, items: Sequence[Item]) -> Iterator[UserError]:
+def _lacking(settings: Mapping[str, Any], declared: TrialType, items: Sequence[Item]) -> Iterator[UserError]:
     """Yield an error for each item that lacks what its step shows, or the answer that others have."""
     show = settings.get("show", [])
     fields = [show] if isinstance(show, str) else show
-    are_judged = trial_type(kind).response is not None and any(item.answer is not None for item in items)
+    are_judged = declared.response is not None and any(item.answer is not None for item in items)
     told = set()
     for item in items:
         lacks = [name for name in fields if name not in item.shown]
@@ -191,7 +191,7 @@ def _lacking(settings: Mapping[str, Any], kind: str, items: Sequence[Item]) -> I
         if lacks and item.item_id not in told:
             told.add(item.item_id)
             yield UserError(
-                f"item {item.item_id!r} has the step {kind} and no {lacks[0]!r}",
+                f"item {item.item_id!r} has the step {declared.name} and no {lacks[0]!r}",
                 mend="Fill the cell, or restrict the step with `only` to items that have it.",
             )
 

@@ -17,7 +17,6 @@ from experiment.procedure import accepted
 from experiment.shown_steps import OF_ITEMS, is_look, is_share, names_of, restricted_steps, styles
 from experiment.study import Study
 from experiment.study.factors import levels_of
-from experiment.trials import trial_type
 from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.recipes.conditions import ItemDesign
@@ -106,7 +105,7 @@ def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
     for place in places if set_name is None else [places[n] for n in blocks_showing(study, set_name)]:
         for step in study.get("procedure", place, "block", "trial"):
             ((kind, settings),) = step.items()
-            for name, parameter in trial_type(kind).parameters.items():
+            for name, parameter in study.trial_type(kind).parameters.items():
                 for at_level in (
                     study.steps_at_all_levels(kind, settings) if parameter.type == "fields" else ()
                 ):
@@ -175,7 +174,7 @@ def cells_left_empty(study: Study) -> list[str]:
     for place in blocks_of(study):
         for step in study.get("procedure", place, "block", "trial"):
             ((kind, settings),) = step.items()
-            declared = trial_type(kind)
+            declared = study.trial_type(kind)
             used = {"answer", "choices"} if declared.response is not None else set()
             for name, parameter in declared.parameters.items():
                 given = settings.get(name, []) if parameter.type == "fields" else []

@@ -677,7 +677,8 @@ def sentences(
 ) -> TaskItems:
     """Return sentence items of rows in every condition, or of each practice row in its own condition."""
     choosing = step_of_type(study, CHOSEN)
-    answering = step_of_type(study, set(TYPED) - {"recover"})
+    own = [name for name, declared in study.own_types.items() if declared.answer_field is not None]
+    answering = step_of_type(study, {*TYPED, *own} - {"recover"})
     has_answers = choosing is not None or (answering is not None and "answer" in rows[0])
     keys = None if choosing is None else choosing["keys"]
     first_only = design.role == "practice" and level_column is None and design.factor is not None

@@ -443,6 +443,10 @@ def _lack(
 ) -> str | None:
     if measure.of == "people":
         return f"{measure.name} is measured for people only{INSTEAD.get(measure.name, '')}"
+    steps = (step for trial in trials for step in trial["steps"])
+    own = next((step["type"] for step in steps if not step.get("for_models", True)), None)
+    if own is not None:
+        return f"trials of {own} are for people only: trial_types/{own} has no prompt.j2 and parser.py"
     need = NEEDED.get(measure.name)
     if measure.name in ("surprisal", "entropy") and not any(read_step(trial) for trial in trials):
         return f"its trials have no `read` step, and only texts of such steps have a {measure.name}"

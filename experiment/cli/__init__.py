@@ -20,7 +20,7 @@ from experiment.version import installed_version
 from stimuli.errors import UserError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    "Design": ("new", "check", "build", "preview", "scramble", "power", "freeze"),
+    "Design": ("new", "check", "build", "trust", "preview", "scramble", "power", "freeze"),
     "Collect": (
         "demo",
         "serve",

@@ -309,9 +309,11 @@ def run(study: Path, **options: Any) -> None:
     from experiment.models.costs import parse_usd
     from experiment.models.runs import CommandLimits
     from experiment.summaries.plain_english import asked_in_english
+    from experiment.trust import require_trust
 
     chosen = SimpleNamespace(**options)
     loaded = load_study(study)
+    require_trust(loaded)
     given = {"--base-url": chosen.base_url, "--key-env": chosen.key_env}
     models = _chosen(
         loaded, chosen.names, {name: value for name, value in given.items() if value is not None}

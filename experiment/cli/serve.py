@@ -48,8 +48,10 @@ def preview(study: Path, model: str | None, port: int) -> None:
     from experiment.people.connections import listen
     from experiment.people.preview import create_preview_app
     from experiment.people.server import StudyServer
+    from experiment.trust import require_trust
 
     loaded = load_study(study)
+    require_trust(loaded)
     app = create_preview_app(loaded, model)
     server = StudyServer(app, listen("127.0.0.1", port))
     address = f"http://127.0.0.1:{server.port}/"
@@ -128,6 +130,7 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
     from experiment.store import DamagedStore, open_store
     from experiment.store.database import address_of
     from experiment.study.screens import check_consent_first
+    from experiment.trust import require_trust
     from stimuli.errors import UserError
 
     chosen = SimpleNamespace(**options)
@@ -147,6 +150,7 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
     settings, made_password = read_settings(config, public_url=chosen.public)
     loaded = [load_study(folder) for folder in studies]
     for folder, study in zip(studies, loaded, strict=True):
+        require_trust(study)
         check_consent_first(study)
         if not chosen.pilot:
             to_try = f"wrods serve {shlex.quote(str(folder))} --pilot"

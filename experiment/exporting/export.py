@@ -45,6 +45,7 @@ from experiment.exporting.tables import (
     item_columns,
     item_rows,
     own_columns,
+    recorded_columns,
     region_rows,
     tables_of,
     trial_rows,
@@ -274,15 +275,17 @@ def write_jspsych(
     """Write two files per session into a folder, and a third for one with calls; return the number of sessions."""
     every = {row["session_id"]: row for row in records.sessions_overview(connection, study.id)}
     columns = call_columns(own_columns("calls"), prompts=prompts)
-    factors = tuple(study.factors)
+    more = (*study.factors, *recorded_columns(study))
     number = 0
-    for session_id, group in groupby(trial_rows(connection, study.id), key=lambda row: row["session_id"]):
+    for session_id, group in groupby(
+        trial_rows(connection, study.id, study.own_types), key=lambda row: row["session_id"]
+    ):
         if session_id not in chosen:
             continue
         trials = list(group)
         events = list(records.all_events(connection, session_id=session_id))
         clock = SessionClock(every[session_id]["created_at"], trials, events)
-        rows, interactions = _timeline(trials, events, clock, factors)
+        rows, interactions = _timeline(trials, events, clock, more)
         name = re.sub(r"[^A-Za-z0-9]+", "-", str(trials[0]["reader"])).strip("-") + f"_{session_id[:12]}"
         write_rows(folder / f"{name}.json", rows)
         write_rows(folder / f"{name}_interactions.json", interactions)
@@ -316,10 +319,10 @@ class SessionClock:
 
 
 def _timeline(
-    trials: list[dict[str, Any]], events: list[dict[str, Any]], clock: SessionClock, factors: tuple[str, ...]
+    trials: list[dict[str, Any]], events: list[dict[str, Any]], clock: SessionClock, more: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     entries = [
-        (clock.elapsed(row["created_at"], row["received_at"]), 0, row["trial_index"], _trial(row, factors))
+        (clock.elapsed(row["created_at"], row["received_at"]), 0, row["trial_index"], _trial(row, more))
         for row in trials
     ]
     entries += [
@@ -340,10 +343,10 @@ def _timeline(
     return rows, interactions
 
 
-def _trial(row: Row, factors: tuple[str, ...]) -> dict[str, Any]:
+def _trial(row: Row, more: tuple[str, ...]) -> dict[str, Any]:
     plugin, _, version = str(row["plugin_version"] or "").partition(" ")
     shown: Mapping[str, Any] = row["shown"] or {}
-    others = {RENAMED.get(name, name): row.get(name) for name in (*trial_columns(), *factors)}
+    others = {RENAMED.get(name, name): row.get(name) for name in (*trial_columns(), *more)}
     return {
         **others,
         "trial_type": plugin or f"wrods-{row['trial_type']}",

@@ -25,6 +25,7 @@ from heapq import merge
 from importlib import resources
 from itertools import groupby, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -44,6 +45,7 @@ from experiment.store.records import Marked, exclusions
 from experiment.store.tables import TRIAL_KEY, calls, ratings, sessions, trials
 from experiment.study import Study
 from experiment.trials import RATED, TYPES, UNANSWERED, trial_type
+from experiment.trials.own import OwnType
 from stimuli.item import Item
 from stimuli.papers import papers
 
@@ -214,11 +216,49 @@ OF_SESSION = (
 )
 
 
-def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
+RECORDED = "recorded"
+
+
+def recorded_columns(study: Study) -> dict[str, Column]:
+    """Return the columns of the fields that a study's own trial types record, ``TYPE_FIELD``, and all of them as they came."""
+    columns = {}
+    for kind, declared in study.own_types.items():
+        for name, recorded in declared.recorded.items():
+            more = (
+                "; a list as JSON"
+                if recorded.many
+                else f"; one of {', '.join(recorded.values)}"
+                if recorded.values
+                else ""
+            )
+            prose = f"{recorded.prose}{more} (trial type {kind} of this study)"
+            column_type = "string" if recorded.many else recorded.type
+            columns[f"{kind}_{name}"] = Column(f"{kind}_{name}", column_type, recorded.unit, prose)
+    if columns:
+        prose = "everything that steps of this study's own trial types recorded, as JSON, also what broke its declaration"
+        columns[RECORDED] = Column(RECORDED, "string", None, prose)
+    return columns
+
+
+def _recorded_values(own: Mapping[str, OwnType], recorded: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the values of a trial's own fields that are of the declared type; null for others."""
+    values: dict[str, Any] = {}
+    for kind, declared in own.items():
+        given = (recorded or {}).get(kind, {})
+        for name, field in declared.recorded.items():
+            value = given.get(name) if field.fits(given.get(name)) else None
+            values[f"{kind}_{name}"] = _json(value) if field.many else value
+    return values | ({RECORDED: _json(recorded)} if own else {})
+
+
+def trial_rows(
+    connection: Connection, study: str, own: Mapping[str, OwnType] = MappingProxyType({})
+) -> Iterator[dict[str, Any]]:
     """Yield a study's trials, session by session, with the columns of the trials table and of the factors.
 
     They include models' trials that ended in an error (:func:`failed_trials`). Rows stream from the store; only sessions and
-    exclusions are in memory. Rows have more than these columns: select by name.
+    exclusions are in memory. Rows have more than these columns: select by name. ``own``: the study's own trial types, for the
+    columns of their fields.
     """
     sessions = {row["session_id"]: row for row in records.sessions_overview(connection, study)}
     excluded = exclusions(connection, study)
@@ -231,7 +271,7 @@ def trial_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
 
     stored, failed = records.trials_with_scores(connection, study), failed_trials(connection, study)
     for trial in merge(stored, failed, key=place):
-        yield _flat(trial, sessions[trial["session_id"]], excluded)
+        yield _flat(trial, sessions[trial["session_id"]], excluded) | _recorded_values(own, trial["recorded"])
 
 
 def _flat(
@@ -375,7 +415,10 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
         prose = f"level of the factor {name}{between}: {', '.join(levels)}; the first is the reference"
         factors[name] = Column(name, "string", None, prose)
     parts_by_name: dict[str, tuple[Mapping[str, Column], Callable[[], Rows]]] = {
-        "trials": (_declared(trial_columns()) | factors, lambda: trial_rows(connection, study.id)),
+        "trials": (
+            _declared(trial_columns()) | factors | recorded_columns(study),
+            lambda: trial_rows(connection, study.id, study.own_types),
+        ),
         "regions": (region_columns(), lambda: region_rows(connection, study)),
         "participants": (
             own_columns("participants") | answers.columns,

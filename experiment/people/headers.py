@@ -29,6 +29,8 @@ HEADERS = {
         "microphone=(), midi=(), payment=(), usb=()"
     ),
 }
+OF_BUNDLE, BY_HASH = ("pages.bundle", "pages.asset"), ("pages.media", "pages.plugin")
+"""Static files: those with a version in their address on request, and those whose address is their hash."""
 A_DAY_S = 86_400
 A_YEAR_S = 31_536_000
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
@@ -73,8 +75,8 @@ def add_headers(app: Flask, *, is_public: bool = False) -> None:
 
     @app.after_request
     def _keep(response: Response) -> Response:
-        if request.endpoint in ("pages.bundle", "pages.asset", "pages.media") and response.status_code == 200:
-            if "v" in request.args or request.endpoint == "pages.media":
+        if request.endpoint in (*OF_BUNDLE, *BY_HASH) and response.status_code == 200:
+            if "v" in request.args or request.endpoint in BY_HASH:
                 response.headers["Cache-Control"] = f"public, max-age={A_YEAR_S}, immutable"
             else:
                 response.headers["Cache-Control"] = "public, max-age=3600"

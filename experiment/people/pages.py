@@ -183,6 +183,7 @@ def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
         "station_help": _station_help(),
         "station": request.args.get("station", "").strip()[:LONGEST_STATION] or None,
         "preview_plan": None,
+        "plugins": url_for("pages.index").rstrip("/") + "/own/",
     }
 
 
@@ -233,6 +234,20 @@ def bundle(name: str) -> Response:
     except UserError:
         abort(404)
     return send_from_directory(folder, name)
+
+
+@pages.get("/own/<digest>.js")
+def plugin(digest: str) -> Response:
+    """Send the plugin of a lab's own trial type, as it was when the server started."""
+    for service in this_site().services.values():
+        if digest in service.plugins:
+            return script(service.plugins[digest])
+    abort(404)
+
+
+def script(text: str) -> Response:
+    """Return a response with a module of JavaScript."""
+    return Response(text, mimetype="text/javascript")
 
 
 @pages.get("/assets/<path:name>")

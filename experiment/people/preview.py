@@ -22,11 +22,14 @@ from experiment.people.pages import (
     bundle_version,
     digest,
     icon,
+    script,
     script_json,
     send_media,
 )
 from experiment.procedure.questions import answer_names
 from experiment.study import Study
+from experiment.trials.own import plugins_of
+from experiment.trust import require_trust
 from stimuli.errors import UserError, unknown_name
 
 Plan = Mapping[str, Any]
@@ -44,6 +47,7 @@ class PreviewStudy:
         from experiment.lists import list_ids
 
         self.study = load_study(path)
+        require_trust(self.study)
         self.items = make_items(self.study).items
         self.list_ids = list(list_ids(self.study, self.items))
         self.variants = int(self.study.get("models", "prompt_variants", default=1))
@@ -166,6 +170,7 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
             },
             **{"participant": None, "platform": {}, "ask_participant": False},
             "preview_plan": view | {"screens": _only(view["screens"])},
+            "plugins": "/own/",
         }
         return render_template(
             "participant.html",
@@ -182,6 +187,12 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
             {} if now is None else served_files(now.study.folder, now.items) | now.study.pictures_of_texts,
             name,
         )
+
+    @app.get("/own/<digest>.js", endpoint="pages.plugin")
+    def plugin(digest: str) -> Response:
+        _, now, _ = source.now()
+        plugins = {} if now is None else plugins_of(now.study)
+        return script(plugins[digest]) if digest in plugins else abort(404)
 
     @app.get("/prompt.json")
     def prompt() -> Response:

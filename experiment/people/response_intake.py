@@ -50,7 +50,8 @@ from experiment.store.erasure import (
 )
 from experiment.store.records import SUSPECT
 from experiment.store.tables import sessions
-from experiment.trials import UNANSWERED, recorded_fields
+from experiment.trials import OWN_TYPE, UNANSWERED, recorded_fields
+from experiment.trials.own import LARGEST_RECORD, answer_of, record_faults
 from stimuli.errors import UserError
 from stimuli.schemas.acceptance import Accepts, acceptor, is_moment
 
@@ -398,13 +399,20 @@ def trial_operation(
     if announced is not None and announced[0] not in live.trials:
         raise Problem(400, f"there is no trial {announced[0]}", rule="next is one of the plan's trials")
     parts = _regions(planned, body.get("regions") or [])
-    verdict = score(planned, body["response_raw"], timed_out=body["timed_out"])
+    recorded, faults = _recorded(live, planned, body.get("recorded") or {})
+    answering = planned["steps"][-1]
+    response_raw = body["response_raw"]
+    if answering["step"] == OWN_TYPE:
+        response_raw = answer_of(answering, recorded)
+    verdict = score(planned, response_raw, timed_out=body["timed_out"])
     feedback = verdict_of(
         live.feedback.get(planned["block"]), planned, correct=verdict.correct, timed_out=body["timed_out"]
     )
     row = records.planned_columns(planned)
     row |= {name: body.get(name) for name in MEASURED}
+    row |= {"response_raw": response_raw, "recorded": recorded or None}
     row["rt"], doubt = response_time(body)
+    doubt = "; ".join(filter(None, (doubt, *faults))) or None
     row |= {"session_id": live.session_id, "payload_hash": records.payload_hash(body)}
 
     def store(connection: Connection) -> IntakeResult:
@@ -437,6 +445,31 @@ def _require_agreement(connection: Connection, live: LiveSession, screen: str | 
         if not has_agreed(connection, live.session_id):
             raise NotAgreed
         live.agreed.set()
+
+
+def _recorded(
+    live: LiveSession, planned: Mapping[str, Any], given: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return what a trial's steps of own types recorded, by type, and what of it is against its declaration.
+
+    A value that breaks its declaration is stored as it came, and the trial is marked: nothing that was measured is lost.
+    """
+    own = [step["type"] for step in planned["steps"] if step["step"] == OWN_TYPE]
+    unknown = sorted(given.keys() - set(own))
+    if unknown:
+        rule = f"recorded has the trial's own types: {', '.join(own) or 'none'}"
+        raise Problem(400, f"the trial has no step {unknown[0]!r}", rule=rule)
+    size = len(json.dumps(given, ensure_ascii=False).encode())
+    if size > LARGEST_RECORD:
+        rule = f"the fields of a trial's own types have at most {LARGEST_RECORD // 1000} KB"
+        raise Problem(413, f"{size // 1000} KB were recorded", rule=rule)
+    faults = [
+        f"{name}: {fault}"
+        for name in own
+        for fault in record_faults(live.own_types[name]["fields"], given.get(name, {})).values()
+        if name in given or not planned["steps"][-1].get("time_limit_ms")
+    ]
+    return {name: given[name] for name in own if name in given}, faults
 
 
 def _regions(planned: Mapping[str, Any], given: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -33,6 +33,7 @@ from experiment.store.erasure import asks_for_consent
 from experiment.store.records import Verdict
 from experiment.study import Study
 from experiment.study.study import session_rules
+from experiment.trials.own import plugins_of
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -184,6 +185,7 @@ class LiveSession:
     above_consent: frozenset[str] = frozenset()
     consents: tuple[str, ...] = ()
     sends_away: frozenset[str] = frozenset()
+    own_types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def live_session(row: Mapping[str, Any]) -> LiveSession:
@@ -217,6 +219,7 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
             for screen in screens
             if screen["kind"] == "device" or (screen["kind"] == "practice" and screen.get("pass") is not None)
         ),
+        own_types=plan.get("own_types", {}),
     )
     if row["reader_kind"] != "human" or not asks_for_consent(plan):
         live.agreed.set()
@@ -384,6 +387,7 @@ class StudyService:
     session_rules: Mapping[str, float] = field(default_factory=dict)
     session_rules_said: Mapping[str, str] = field(default_factory=dict)
     rating: Rating | None = None
+    plugins: Mapping[str, str] = field(default_factory=dict)
     clock: Callable[[], datetime] = present
 
     def screens(self, plan: Plan | None = None) -> dict[str, Mapping[str, Any]]:
@@ -449,4 +453,5 @@ def service_for(
         session_rules=session_rules(study),
         session_rules_said=study.get("analysis", "exclude", "sessions", default={}),
         rating=rating_for(study),
+        plugins=plugins_of(study),
     )

@@ -49,6 +49,7 @@ from experiment.study.texts import StudyText
 from experiment.trials import (
     CHOSEN,
     NO_KEY,
+    OWN_TYPE,
     RATED,
     STYLE,
     TYPED,
@@ -403,7 +404,7 @@ class PlanBuilder:
             if self.shown_steps.has(given, item, self.between["condition"])
         ]
         unfolded = [
-            make_step(kind, given, item, order, shared)
+            make_step(kind, given, item, order, shared, self.study.trial_type(kind))
             | ({STYLE: look} if (look := style_of(given, item)) else {})
             for kind, given in at_levels
         ]
@@ -435,9 +436,10 @@ class PlanBuilder:
         index = self.next_index
         self.next_index += 1
         answer, accepts = right_answer(item, settings["trial"][-1], is_mixed=self.is_mixed)
-        if steps[-1]["step"] != next(
-            iter(settings["trial"][-1])
-        ):  # the answering step is not among this trial's
+        kind = steps[-1]["type"] if steps[-1]["step"] == OWN_TYPE else steps[-1]["step"]
+        if kind != next(iter(settings["trial"][-1])):  # the answering step is not among this trial's
+            answer, accepts = None, []
+        if steps[-1]["step"] == OWN_TYPE and steps[-1]["scorer"] is None:
             answer, accepts = None, []
         return {
             "trial_index": index,
@@ -445,7 +447,7 @@ class PlanBuilder:
             "item_id": item.item_id,
             "set": item.set_name,
             "condition": {**item.condition, **self.between["condition"]},
-            "trial_type": steps[-1]["step"],
+            "trial_type": kind,
             "is_practice": item.role == "practice",
             "is_filler": item.role == "filler",
             "is_attention_check": item.role == "attention_check",
@@ -695,8 +697,21 @@ def as_plan(
         **({} if until is None else {"withdraw_until": until}),
         "display": {"polarity": study.get("display", "polarity", default="dark_on_light")},
         "assistive_input": bool(study.get("participants", "assistive_input", default=False)),
+        **({"own_types": own} if (own := own_types_shown(session.study, screens)) else {}),
         "screens": screens,
     }
+
+
+def own_types_shown(study: Study, screens: Sequence[Screen]) -> dict[str, Any]:
+    """Return what a plan says about the own types of its steps, by name."""
+    shown = {
+        step["type"]
+        for screen in screens
+        for trial in screen.get("trials", ())
+        for step in trial["steps"]
+        if step["step"] == OWN_TYPE
+    }
+    return {name: study.own_types[name].in_plan() for name in sorted(shown)}
 
 
 def if_interrupted(study: Study) -> dict[str, Any]:
@@ -723,8 +738,10 @@ def participant_view(plan: Mapping[str, Any], *, is_preview: bool = False) -> Pl
     is_preview : bool
         For the study's authors: no server scores, and blocks with feedback on accuracy keep correct answers.
     """
+    plugins = {name: about["plugin"] for name, about in plan.get("own_types", {}).items()}
     return {name: plan[name] for name in SEEN_OF_PLAN if name in plan} | {
-        "screens": [_seen_screen(screen, is_preview) for screen in plan["screens"]]
+        **({"plugins": plugins} if plugins else {}),
+        "screens": [_seen_screen(screen, is_preview) for screen in plan["screens"]],
     }
 
 

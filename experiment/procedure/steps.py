@@ -20,7 +20,8 @@ from typing import Any, Literal
 from experiment.media import KEY, shown_files
 from experiment.parsing.free_answers import decimal_mark
 from experiment.study import Study
-from experiment.trials import CHOSEN, RATED, labels_of, scale_of, trial_type
+from experiment.trials import CHOSEN, OWN_TYPE, RATED, TrialType, labels_of, scale_of, trial_type
+from experiment.trials.own import OwnType
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -261,11 +262,27 @@ def make_step(
     item: Item,
     order: Sequence[int],
     shared: SharedBySteps,
+    declared: TrialType | None = None,
 ) -> dict[str, Any]:
-    """Return a step of a trial: the entries that its declaration takes from settings, then those computed here."""
+    """Return a step of a trial: the entries that its declaration takes from settings, then those computed here.
+
+    ``declared``: the type's declaration, if it is not one of wrods' own.
+    """
     text = shown_text(settings["show"], item) if "show" in settings else None
+    if declared is None:
+        declared = trial_type(kind)
     made: dict[str, Any] = {}
-    if kind in CHOSEN:
+    if isinstance(declared, OwnType):
+        made = {
+            "step": OWN_TYPE,
+            "type": kind,
+            "ask": None,
+            "answer_field": declared.answer_field,
+            "scorer": declared.scorer,
+            "seconds": declared.seconds["answer"],
+            "for_models": declared.is_for_models,
+        }
+    elif kind in CHOSEN:
         made = _choices(settings, item, order, shared.labels)
     elif kind in RATED:
         made = {**scale_of(settings), "decimal": decimal_mark(shared.language)}
@@ -276,7 +293,9 @@ def make_step(
     elif kind == "recover" and not isinstance(settings["show"], str) and len(settings["show"]) > 1:
         made = {"multiline": True}  # a reader restores each text on lines of its own
     elif kind == "prime":
-        made = {name: _mask(_setting(kind, name, settings), str(text)) for name in ("mask", "backward_mask")}
+        made = {
+            name: _mask(_setting(declared, name, settings), str(text)) for name in ("mask", "backward_mask")
+        }
     lines = None if text is None else break_lines(text, shared.line_length, keeps_words=False)
     if kind == "read":
         parts = text_parts(settings, item)
@@ -286,23 +305,25 @@ def make_step(
             made |= _maze(settings, item, len(parts or ()), shared.sides or Random(0))
         lines = [line for _, own in reading_screens(settings, item, shared.line_length) for line in own]
     step: dict[str, Any] = {"step": kind, "caption": None, "text": text, "lines": lines}
-    for name, entry in trial_type(kind).plan.items():
+    for name, entry in declared.plan.items():
         if entry.setting is not None:
-            given = _setting(kind, entry.setting, settings)
+            given = _setting(declared, entry.setting, settings)
+            if given is not None and declared.parameters[entry.setting].type == "fields":
+                given = shown_text(given, item)
             step[name] = (None if entry.nullable else 0) if given is None else given
     show = settings.get("show", ())
     if files := shown_files(item, [show] if isinstance(show, str) else show):
         made["media"] = files
         if not text and kind != "read":
             made |= {"text": None, "lines": None}
-    return step | made
+    return made | step | {"step": OWN_TYPE} if isinstance(declared, OwnType) else step | made
 
 
-def _setting(kind: str, name: str, settings: Mapping[str, Any]) -> Any:
+def _setting(declared: TrialType, name: str, settings: Mapping[str, Any]) -> Any:
     """Return a study's setting of a step, or the declared default; durations in ms."""
-    declared = trial_type(kind).parameters[name]
-    given = settings.get(name, declared.default)
-    return milliseconds(str(given)) if declared.type == "duration" and given else given
+    parameter = declared.parameters[name]
+    given = settings.get(name, parameter.default)
+    return milliseconds(str(given)) if parameter.type == "duration" and given else given
 
 
 def _lettered(item: Item, order: Sequence[int]) -> list[str]:

@@ -17,13 +17,13 @@ from sqlalchemy import Connection, select
 from experiment.models.engine import ANSWERS
 from experiment.procedure import PlannedTrial, trials_of
 from experiment.scoring.published import OWN, parser_names, parser_of
-from experiment.scoring.trial import Score, score_trial, status_for_scoring
+from experiment.scoring.trial import Score, own_reply_score, own_score, score_trial, status_for_scoring
 from experiment.store import Store, records
 from experiment.store.records import BESIDE
 from experiment.store.tables import calls, scores, sessions
 from experiment.study import Study
 from experiment.study.semantic_checks import kind_of_material, published_materials
-from experiment.trials import UNANSWERED
+from experiment.trials import OWN_TYPE, UNANSWERED
 from stimuli.errors import UserError, unknown_name
 
 RATED, EXECUTED = "rated", "executed"
@@ -51,6 +51,7 @@ class StoredResponse:
     status: str | None
     counts: Mapping[str, Any] | None
     label_logprobs: Mapping[str, float] | None = None
+    recorded: Mapping[str, Any] | None = None
 
     @property
     def thinks(self) -> bool:
@@ -59,6 +60,12 @@ class StoredResponse:
 
     def scored(self, parser: str | None = None) -> Score:
         """Return the score of the stored reply by wrods' own parser, or by a paper's (:func:`score_trial`)."""
+        step = self.trial["steps"][-1]
+        if step["step"] == OWN_TYPE:
+            # what the plugin recorded or the parser read at the time counts: another parser would be another design
+            if self.status is not None:
+                return own_reply_score(self.trial, self.recorded, self.raw, self.status)
+            return own_score(self.trial, self.raw, timed_out=self.timed_out)
         return score_trial(
             self.trial,
             self.raw,
@@ -142,6 +149,7 @@ def responses(study: Study, connection: Connection, *, reader: str | None = None
                 statuses.get(row["trial_index"], "answered") if is_model else None,
                 row if row["scorer"] is not None else None,
                 row["label_logprobs"],
+                row["recorded"],
             )
 
 

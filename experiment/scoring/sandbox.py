@@ -35,7 +35,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -44,6 +44,8 @@ from experiment.scoring.rescoring import EXECUTED, StoredResponse, responses, wr
 from experiment.scoring.trial import Score
 from experiment.store import Store
 from experiment.study import Study
+from experiment.trials.own import FOLDER, PARSER, given_of, record_faults, sha256
+from experiment.trust import are_trusted
 from stimuli.errors import UserError
 from stimuli.item import Item
 
@@ -448,6 +450,71 @@ def run_program(
     except ValueError:
         return Ran("ended", 0, len(tests), f"exit code {code} {complaint}".strip())
     return _fate(result, len(tests), sum(test.on_trust for test in examined), limits)
+
+
+def evaluate(program: str, expression: str, limits: SandboxLimits = LIMITS) -> tuple[str | None, str | None]:
+    """Run a program in a sandbox and return the text that an expression gives after it; None, and why, if it gives none."""
+    if sys.platform != "linux":
+        raise _unavailable(f"there are none on {sys.platform}")
+    asking = {
+        "setup": "",
+        "program": program,
+        "tests": [[("ask", expression)]],
+        "calls": _calls(os.uname().machine),
+        **asdict(limits),
+    }
+    output, complaint, code = _run_child((asking, None), limits.wall_seconds + _TO_BEGIN)
+    if code == _REFUSED:
+        raise _unavailable(complaint)
+    try:
+        result: dict[str, Any] = json.loads(output)
+    except ValueError:
+        return None, f"exit code {code} {complaint}".strip()
+    if not result.get("tests"):
+        return None, _fate(result | {"tests": None}, 1, 0, limits).why
+    (answer,) = result["tests"]
+    if "raised" in answer:
+        return None, _text(answer["raised"])
+    (value,) = answer["values"]
+    is_text = isinstance(value, list) and value[:1] == ["str"]
+    return (value[1], None) if is_text else (None, "it gives no text")
+
+
+PARSER_SECONDS = 2
+"""Longest that the parser of a lab's own trial type may take."""
+
+
+def read_reply(
+    about: Mapping[str, Any], step: Mapping[str, Any], reply: str
+) -> tuple[dict[str, Any] | None, str | None]:
+    """Return the fields that the lab's parser reads in a model's reply; None, and why, if it reads none or wrong ones."""
+    source = about["parser"]
+    if not are_trusted([sha256(source)]):
+        raise UserError(
+            f"{FOLDER}/{step['type']}/{PARSER} would run here, and nobody on this account has agreed to that",
+            mend="Give `wrods trust` with the study.",
+        )
+    fields, why = _fields_in(source, json.dumps(given_of(step), sort_keys=True), reply)
+    if fields is None:
+        return None, why
+    faults = record_faults(about["fields"], fields)
+    return (None, "; ".join(faults.values())) if faults else (fields, None)
+
+
+@lru_cache(maxsize=512)
+def _fields_in(source: str, step: str, reply: str) -> tuple[dict[str, Any] | None, str | None]:
+    limits = SandboxLimits(wall_seconds=PARSER_SECONDS, cpu_seconds=PARSER_SECONDS)
+    call = f"__import__('json').dumps(parse({reply!r}, __import__('json').loads({step!r})))"
+    text, why = evaluate(source, call, limits)
+    if text is None:
+        return None, why
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        return None, "parse returned no JSON"
+    if fields is None:
+        return None, "the parser reads no answer in it"
+    return (fields, None) if isinstance(fields, dict) else (None, "parse returned no dictionary of fields")
 
 
 def _fate(result: Mapping[str, Any], tests: int, on_trust: int, limits: SandboxLimits) -> Ran:

@@ -19,7 +19,8 @@ from experiment.parsing.labels import ends_open, is_whole
 from experiment.parsing.replies import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
 from experiment.scoring.published import SCORER_VERSION as VERSION
 from experiment.scoring.published import Score, published_score, recovery, same_words
-from experiment.trials import RATED, labels_of, trial_type
+from experiment.trials import OWN_TYPE, RATED, labels_of, trial_type
+from experiment.trials.own import answer_of
 
 __all__ = [
     "LOG_LIKELIHOOD",
@@ -75,6 +76,8 @@ def score_trial(
     ``truncated``.
     """
     answering = trial["steps"][-1]
+    if answering["step"] == OWN_TYPE:
+        return own_score(trial, response_raw, timed_out=timed_out)
     declared = trial_type(answering["step"])
     name = f"{declared.scorer or 'none'}-{VERSION}"
     if declared.scorer is None or declared.parser is None:
@@ -118,6 +121,46 @@ def mean_rating(step: Mapping[str, Any], logprobs: Mapping[str, float]) -> float
     weights = [math.exp(logprobs[label] - highest) for label in labels]
     points = map(float, step["responses"])
     return math.fsum(map(operator.mul, weights, points)) / math.fsum(weights)
+
+
+def own_score(trial: Mapping[str, Any], answer: str | None, *, timed_out: bool = False) -> Score:
+    """Return the score of an answer to a lab's own trial type, whose field holds it as it is."""
+    step = trial["steps"][-1]
+    name = f"{step['scorer'] or 'none'}-{VERSION}"
+    if step["answer_field"] is None:
+        return Score(None, "timeout" if timed_out else "valid", None, None, name)
+    if answer is None or not answer.strip():
+        return Score(None, "timeout" if timed_out else "empty", None, None, name)
+    answers = trial.get("accepted") or []
+    if step["scorer"] is None or not answers:
+        return Score(answer, "valid", None, None, name)
+    if step["scorer"] == "exact":
+        correct = answer in answers
+    else:
+        numbers = {value for right in answers if (value := _plain_number(right)) is not None}
+        correct = _plain_number(answer) in numbers or is_accepted(answer, answers, "text")
+    return Score(answer, "valid", correct, float(correct), name)
+
+
+def own_reply_score(
+    trial: Mapping[str, Any], recorded: Mapping[str, Any] | None, reply: str | None, reply_status: str | None
+) -> Score:
+    """Return the score of a model's reply to a lab's own trial type, in which its parser read ``recorded``; None if nothing."""
+    step = trial["steps"][-1]
+    name = f"{step['scorer'] or 'none'}-{VERSION}"
+    if reply_status in ("error", "timeout", "empty", "refused", "truncated"):
+        return Score(None, reply_status, None, None, name)  # type: ignore[arg-type]
+    if recorded is None:
+        return Score(None, "unparsed" if (reply or "").strip() else "empty", None, None, name)
+    return own_score(trial, answer_of(step, recorded))
+
+
+def _plain_number(text: str) -> float | None:
+    """Return the value of a text that is only a number with a decimal point, as fields and item tables have it."""
+    try:
+        return float(text)
+    except ValueError:
+        return None
 
 
 def status_for_scoring(

@@ -32,6 +32,7 @@ from experiment.trials import (
     FRAME_MS,
     LASTING,
     NO_KEY,
+    OWN_TYPE,
     RATED,
     TYPED,
     UNANSWERED,
@@ -40,6 +41,7 @@ from experiment.trials import (
     labels_of,
     presented_ms,
 )
+from experiment.trials.own import simulate_record
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import ChangeRecord, Item
 from stimuli.seeds import generator
@@ -254,6 +256,7 @@ class SimulatedReader:
         answering = trial["steps"][-1]
         started, spent = times[answering["step"]]
         is_typed = answering["step"] in TYPED
+        recorded = self._recorded(trial, right and not lapsed)
         response = (
             self._rating(answering, trial, lapse if lapsed else None)
             if answering["step"] in RATED
@@ -287,6 +290,7 @@ class SimulatedReader:
             "trial_index": trial["trial_index"],
             "attempt": 1,
             "response_raw": None if late else response,
+            **({"recorded": {} if late else recorded} if recorded else {}),
             "timed_out": late,
             "rt": None if late or waits or answering["step"] in UNANSWERED else spent,
             "reading_time": times["read"][1]
@@ -316,6 +320,17 @@ class SimulatedReader:
             "regions": regions,
             "plugin_version": PLUGIN,
             "created_at": datetime.now(UTC).isoformat(),
+        }
+
+    def _recorded(self, trial: Mapping[str, Any], right: bool) -> dict[str, Any]:
+        """Return what a trial's steps of the study's own types record, by type."""
+        draw = generator(self.seed, "simulated fields", self.name, trial["trial_index"])
+        return {
+            step["type"]: simulate_record(
+                self.study.own_types[step["type"]].in_plan(), step, trial["answer"], right, draw
+            )
+            for step in trial["steps"]
+            if step["step"] == OWN_TYPE
         }
 
     def _time(
@@ -463,8 +478,8 @@ class SimulatedReader:
         lapse: Random | None,
         below: Callable[[int], int],
     ) -> str | None:
-        if step["step"] in UNANSWERED:
-            return None
+        if step["step"] in UNANSWERED or step["step"] == OWN_TYPE:
+            return None  # a field of its own types holds the answer
         if step["step"] in TYPED:
             is_known, is_free = trial["answer"] is not None, step.get("read_as", "text") in ("text", "code")
             if right and lapse is None and (is_known or is_free):

@@ -34,7 +34,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from experiment.store.database import UnreadableJson
 
-LATEST_REVISION = "0007"
+LATEST_REVISION = "0008"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -240,6 +240,8 @@ trials = Table(
     Column("prime_ms", Float),
     Column("shown_frames", Integer, info=ADDED),
     Column("shown_ms", Float, info=ADDED),
+    # a lab's own trial types: the fields of each, by type
+    Column("recorded", JsonOf(dict, "recorded"), info=ADDED),
     # models
     *_columns(Integer, "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"),
     *_columns(Float, "latency_ms", "ttft_ms"),

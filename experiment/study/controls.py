@@ -94,7 +94,7 @@ def _check_settings(study: Study, at: tuple[str, str], given: Mapping[str, objec
                 f"{study.place('design', 'between', *at, name)}: only {' and '.join(sorted(WITH_ROWS))} have rows to pick",
                 mend="Remove where from the level.",
             )
-        if name not in ("texts", "where", *TYPES, *known):
+        if name not in ("texts", "where", *TYPES, *study.own_types, *known):
             able = [keyword for keyword, (_, own) in own_factors().items() if name in own.session_settings]
             raise UserError(
                 f"{study.place('design', 'between', *at, name)}: only studies with materials: {' or '.join(able)} can set "

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from importlib import resources
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 from jsonschema import Draft202012Validator, FormatChecker
@@ -20,7 +21,7 @@ from jsonschema.exceptions import ValidationError
 
 from analysis.plan import PLANNABLE
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource
-from experiment.trials import LASTING, TYPES, step_schema, step_settings_schema
+from experiment.trials import LASTING, TYPES, TrialType, step_schema, step_settings_schema
 from stimuli.errors import UserError, nearest
 from stimuli.papers import papers
 
@@ -111,17 +112,24 @@ def key_remark(key: object) -> str | None:
 @cache
 def validator() -> Draft202012Validator:
     """Return the validator of study.yaml, built once, with measures, steps of trial types and papers' materials."""
+    return validator_with({})
+
+
+def validator_with(own: Mapping[str, TrialType], unreadable: Collection[str] = ()) -> Draft202012Validator:
+    """Return the validator of a study with its own trial types."""
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
-    of_levels = step_settings_schema()
+    of_levels = step_settings_schema(own)
     schema["$defs"] |= {
         "measure": {"enum": list(PLANNABLE)},
-        "step": step_schema(),
+        "step": step_schema(own),
         "step_settings": of_levels,
     }
+    for given in (schema["$defs"]["step"], of_levels):
+        given["properties"] |= dict.fromkeys(unreadable, True)
     between = schema["properties"]["design"]["properties"]["between"]["additionalProperties"]
     between["additionalProperties"]["properties"] |= of_levels["properties"]
     schema["$defs"]["planned"]["properties"]["trials"]["enum"] = [
-        name for name in TYPES if name not in LASTING
+        name for name in (*TYPES, *own) if name not in LASTING
     ]
     for paper in papers().values():
         schema["properties"]["materials"]["properties"] |= paper.data("materials.json")
@@ -131,8 +139,16 @@ def validator() -> Draft202012Validator:
     return Draft202012Validator(schema, format_checker=formats)
 
 
-def check_format(source: YamlSource, faults: Faults) -> None:
-    """Check a study file against its schema; every error is stored, with the setting that it affects."""
+def check_format(
+    source: YamlSource,
+    faults: Faults,
+    own: Mapping[str, TrialType] = MappingProxyType({}),
+    unreadable: Collection[str] = (),
+) -> None:
+    """Check a study file against its schema; every error is stored, with the setting that it affects.
+
+    ``own``: the study's own trial types; ``unreadable``: names of those with errors, of which no setting is known.
+    """
     data = source.data
     if not isinstance(data, dict):
         raise UserError(f"{source.file.name} holds no settings", mend="It opens with `wrods: 1`.")
@@ -142,9 +158,13 @@ def check_format(source: YamlSource, faults: Faults) -> None:
             f"{source.place(('wrods',))} is {version}; this wrods reads study format {LATEST}",
             mend="Install a newer wrods to use this study.",
         )
-    for error, path, message in schema_faults(source, validator()):
+    for error, path, message in schema_faults(
+        source, validator_with(own, unreadable) if own or unreadable else validator()
+    ):
         faults.found.append(UserError(message))
         faults.broken += _broken(error, path)
+    if unreadable:
+        faults.broken += [("procedure",), ("design",)]
 
 
 def schema_faults(

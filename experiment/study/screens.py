@@ -103,13 +103,24 @@ def check_consent_first(study: Study) -> None:
 def _check_steps(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     steps = study.get(*path)
-    _check_ending(study.place(*path), [next(iter(step)) for step in steps])
+    _check_ending(study, study.place(*path), [next(iter(step)) for step in steps])
     _check_restricted(study, path, steps)
 
 
-def _check_ending(place: str, kinds: list[str]) -> None:
-    if any(kind in ANSWERED for kind in kinds[:-1]) or (kinds[-1] in UNANSWERED and len(kinds) > 1):
-        raise UserError(f"{place} has the steps {', '.join(kinds)}; one trial ends in at most one {_ENDINGS}")
+def _check_ending(study: Study, place: str, kinds: list[str]) -> None:
+    earlier = [study.trial_type(kind).response for kind in kinds[:-1]]
+    if any(earlier) or (kinds[-1] in UNANSWERED and len(kinds) > 1):
+        own = [name for name, declared in study.own_types.items() if declared.response is not None]
+        endings = [*ANSWERED, *own]
+        raise UserError(
+            f"{place} has the steps {', '.join(kinds)}; one trial ends in at most one {', '.join(endings[:-1])} or {endings[-1]}"
+        )
+    twice = next((kind for kind in kinds if kind in study.own_types and kinds.count(kind) > 1), None)
+    if twice is not None:
+        raise UserError(
+            f"{place} has the step {twice} twice, and its fields have one column each",
+            mend="Let a trial have one step of each own type.",
+        )
     if kinds[-1] in LASTING:
         raise UserError(
             f"{place} ends with a {kinds[-1]}", mend="Let a target follow: `- choose: {show: …, keys: …}`."
@@ -137,7 +148,7 @@ def _check_restricted(study: Study, path: KeyPath, steps: list[Mapping[str, Any]
                 raise UserError(
                     f"{place} shows nothing", mend="Let a step without `only` come first, such as `- read:`."
                 )
-            _check_ending(place, left)
+            _check_ending(study, place, left)
 
 
 def _check_keys(study: Study, block: int, faults: Faults) -> None:
@@ -399,6 +410,20 @@ def _check_feedback(study: Study, block: int) -> None:
             mend="Say which: feedback: late, accuracy or accuracy_and_late.",
         )
     (kind, step), *_ = settings["trial"][-1].items()
+    own = study.own_types.get(kind)
+    is_unscored = own is not None and own.scorer is None
+    if is_unscored and (feedback.startswith("accuracy") or settings.get("attention_checks")):
+        name = "feedback" if feedback.startswith("accuracy") else "attention_checks"
+        raise UserError(
+            f"{study.place('procedure', block, 'block', name)} is {settings[name]!r}, and {kind} has no right answers",
+            mend=f"Take it out, or give {kind} a scorer in its declaration.",
+        )
+    if own is not None and settings.get("attention_checks"):
+        raise UserError(
+            f"{study.place('procedure', block, 'block', 'attention_checks')}: no attention check can be made for {kind}, "
+            "a trial type of this study",
+            mend="Take it out, or add a block of check items of your own.",
+        )
     if feedback.startswith("accuracy") and kind in UNANSWERED:
         raise UserError(
             f"{place} is {feedback!r}, and the block's trials ask nothing",

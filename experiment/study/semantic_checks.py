@@ -15,6 +15,7 @@ from experiment.study.screens import check_procedure, has_rate
 from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
 from experiment.study.texts import read_text
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings, read_yaml
+from experiment.trials.own import read_own_types
 from stimuli.errors import UserError, unknown_name
 from stimuli.papers import material_keywords
 
@@ -50,8 +51,10 @@ def read_study(path: Path | str, faults: Faults | None = None) -> Study:
         )
     source = read_yaml(folder / FILE)
     faults_found = Faults() if faults is None else faults
-    check_format(source, faults_found)
-    study = Study(folder, source)
+    own = read_own_types(folder)
+    faults_found.found += own.faults
+    check_format(source, faults_found, own.types, own.unreadable)
+    study = Study(folder, source, own.types)
     check_meaning(study, faults_found)
     if faults is None:
         faults_found.report()
@@ -178,6 +181,7 @@ def _check_names(study: Study, faults: Faults) -> None:
 
 def _check_factor_name(study: Study, kind: str, factor: str) -> None:
     names = set(trial_columns()) if has_rate(study) else set(trial_columns()) - {"rating"}
+    names |= {column for declared in study.own_types.values() for column in declared.columns}
     if factor in names:
         raise UserError(
             f"{study.place('design', kind, factor)}: {factor!r} is the name of a column of the trials table",

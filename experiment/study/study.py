@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -32,7 +32,8 @@ from experiment.study.factors import DesignCells, StepSettings, cross, levels_of
 from experiment.study.format import validator
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
-from experiment.trials import RATED, STYLE, TYPES, scale_of, trial_type
+from experiment.trials import RATED, STYLE, TYPES, TrialType, scale_of, trial_type
+from experiment.trials.own import OwnType
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, read_items
 from stimuli.papers import OwnFactor, Paper, own_factors
@@ -161,6 +162,11 @@ class Study:
 
     folder: Path
     source: YamlSource
+    own_types: Mapping[str, OwnType] = field(default_factory=dict, compare=False)
+
+    def trial_type(self, name: str) -> TrialType:
+        """Return the declaration of one of the study's trial types, its own ones included."""
+        return self.own_types.get(name) or trial_type(name)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -306,7 +312,9 @@ class Study:
         levels = dict(self.crossing.steps)
         for factor, given in self.between.items():
             sets = {
-                level: {name: value for name, value in settings.items() if name in TYPES}
+                level: {
+                    name: value for name, value in settings.items() if name in TYPES or name in self.own_types
+                }
                 for level, settings in given.items()
             }
             levels |= {factor: sets} if any(sets.values()) else {}
@@ -340,12 +348,15 @@ class Study:
             factor
             for factor, levels in self.step_levels.items()
             if all(
-                name == STYLE or trial_type(kind).parameters[name].people_only
+                name == STYLE or self.trial_type(kind).parameters[name].people_only
                 for level, sets in levels.items()
                 for kind, given in sets.items()
                 for name in given
             )
-            and not any(self.between.get(factor, {}).get(level, {}).keys() - set(TYPES) for level in levels)
+            and not any(
+                self.between.get(factor, {}).get(level, {}).keys() - {*TYPES, *self.own_types}
+                for level in levels
+            )
         )
 
     def step_at(self, kind: str, settings: Mapping[str, Any], condition: Mapping[str, str]) -> dict[str, Any]:
@@ -433,10 +444,14 @@ class Study:
                 texts[name] = version_of(rows_file.read_bytes())
         file = self.folder / ITEMS
         items = hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else None
+        own = {
+            path: digest for declared in self.own_types.values() for path, digest in declared.hashes.items()
+        }
         return {
             **{k: self.source.data[k] for k in names if k in self.source.data},
             "texts": texts,
             "items": items,
+            **({"trial_types": own} if own else {}),
         }
 
     @property

@@ -40,12 +40,13 @@ from experiment.models.prompts.prompter import paper_prompts
 from experiment.orders import OrderRules
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.steps import scale_ends
-from experiment.session_minutes import Duration, length_in_words, minutes_in_words, session_duration
+from experiment.session_minutes import length_in_words, minutes_in_words, session_durations
 from experiment.study import Study
 from experiment.study.factors import VERSION, operation_families
 from experiment.study.study import study_plan
 from experiment.summaries.model_costs import cost_words, judging_of
-from experiment.trials import RATED, TYPED, TYPES, UNANSWERED, labels_of
+from experiment.trials import RATED, TYPED, UNANSWERED, labels_of
+from experiment.trials.own import describe_types
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -81,7 +82,7 @@ def tell(
     tested = [trial for trial in trials if not trial["is_practice"]]
     models_plan = plan_session(study, items, list_id=lists[0], is_of_model=True)
     asked = trials_of(models_plan)
-    durations = _durations(study, items, lists, plan)
+    durations = session_durations(study, items, lists, plan)
     longest = max(durations.values(), key=lambda duration: duration.minutes)
     models = {
         name: _model(study, items, name, settings, models_plan, asked)
@@ -120,6 +121,7 @@ def tell(
         f"Design: {session.factors}{'. ' if study.factors else '; '}{session.lists}",
         f"Procedure: {', '.join(session.screens)}. {length}{wanted}",
         session.told,
+        describe_types(study.own_types),
         *_model_lines(models),
         asked_in_english(study, study.models),
         _left_out(study),
@@ -128,19 +130,6 @@ def tell(
     return StudySummary(
         tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, WORDS["past"])
     )
-
-
-def _durations(
-    study: Study, items: Sequence[Item], lists: Sequence[int], plan: Mapping[str, Any]
-) -> dict[str, Duration]:
-    """Return the duration of a session, by its levels between sessions."""
-    durations: dict[str, Duration] = {}
-    for list_id in lists:
-        levels = ", ".join(map(str, session_levels(study, items, list_id)["condition"].values()))
-        if levels not in durations:
-            shown = plan if not durations else plan_session(study, items, list_id=list_id)
-            durations[levels] = session_duration(shown)
-    return durations
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -571,7 +560,12 @@ def _between(given: Mapping[str, Any]) -> str:
         parts.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":
         parts.append("labels of examples shuffled, so that they tell nothing")
-    parts += [f"{kind} {name} {value}" for kind in TYPES for name, value in given.get(kind, {}).items()]
+    parts += [
+        f"{kind} {name} {value}"
+        for kind, sets in given.items()
+        if isinstance(sets, Mapping) and kind not in ("where", "texts")
+        for name, value in sets.items()
+    ]
     parts += [f"{new} in place of {old}" for old, new in given.get("texts", {}).items()]
     return ", ".join(parts) or "as it is"
 

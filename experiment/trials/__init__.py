@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -18,6 +19,8 @@ from jsonschema.exceptions import best_match
 from experiment.columns import trial_columns
 
 EXPOSURE = "exposure"
+OWN_TYPE = "own"
+"""The type, in a session's plan, of steps of a lab's own types (:mod:`experiment.trials.own`); their entry ``type`` names it."""
 FRAME_MS = 1000 / 60
 """Frame duration of most readers' screens."""
 
@@ -34,7 +37,7 @@ class StepParameter:
     required: bool = False
     people_only: bool = False
     values: tuple[str, ...] = ()
-    default: str | bool | None = None
+    default: str | float | bool | None = None
     rule: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -146,22 +149,47 @@ def recorded_fields() -> dict[str, Field]:
     return every
 
 
-def step_schema() -> dict[str, Any]:
-    """Return the JSON Schema of a step in ``study.yaml``: one type by name, with its parameters."""
+def declared_of(step: Mapping[str, Any]) -> TrialType:
+    """Return the declaration of a planned step; of an own type, what its step in the plan has of it."""
+    if step["step"] != OWN_TYPE:
+        return trial_type(step["step"])
+    return TrialType(
+        name=step["type"],
+        about="",
+        version=0,
+        parameters={},
+        plan={},
+        fields={},
+        response=None if step["answer_field"] is None else OWN_TYPE,
+        lasts=(),
+        seconds={"answer": step["seconds"]},
+        chance=None,
+        parser=None,
+        scorer=step["scorer"],
+        simulated="",
+    )
+
+
+def step_schema(own: Mapping[str, TrialType] = MappingProxyType({})) -> dict[str, Any]:
+    """Return the JSON Schema of a step in ``study.yaml``: one type by name, with its parameters; ``own``: the study's own types."""
     return {
         "type": "object",
         "minProperties": 1,
         "maxProperties": 1,
         "additionalProperties": False,
-        "properties": {name: _settings_schema(trial_type(name)) for name in TYPES},
+        "properties": {name: _settings_schema(declared) for name, declared in _all_types(own).items()},
     }
 
 
-def step_settings_schema() -> dict[str, Any]:
+def _all_types(own: Mapping[str, TrialType]) -> dict[str, TrialType]:
+    return {name: trial_type(name) for name in TYPES} | dict(own)
+
+
+def step_settings_schema(own: Mapping[str, TrialType] = MappingProxyType({})) -> dict[str, Any]:
     """Return the JSON Schema of what a level of a factor sets: some settings of steps, by their type."""
     of_types = {}
-    for name in TYPES:
-        schema = _settings_schema(trial_type(name))
+    for name, declared in _all_types(own).items():
+        schema = _settings_schema(declared)
         properties = {key: value for key, value in schema["properties"].items() if key not in NOT_OF_LEVELS}
         of_types[name] = {**schema, "required": [], "minProperties": 1, "properties": properties}
     return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": of_types}
@@ -200,14 +228,14 @@ def _settings_schema(declared: TrialType) -> dict[str, Any]:
                 for name, parameter in given.items()
             },
             "only": {"$ref": "#/$defs/only"},
-            STYLE: {"$ref": "#/$defs/style"},
+            **({STYLE: {"$ref": "#/$defs/style"}} if declared.name in TYPES else {}),
         },
     }
 
 
 def presented_ms(step: Mapping[str, Any], frame_ms: float = FRAME_MS) -> float:
     """Return how long a planned step shows what ends by itself, ms; 0 if the reader ends it."""
-    declared = trial_type(step["step"])
+    declared = declared_of(step)
     total = 0.0
     for name in declared.lasts:
         frames = declared.plan[name].frames

@@ -8,6 +8,7 @@ import type { StopChoice, StopOffer } from "./leaving/stop";
 import { library } from "./media";
 import type { Messages } from "./messages";
 import { type Frame, showPage } from "./page";
+import { loadPlugins } from "./plugins/own";
 import { fitScreen } from "./plugins/room";
 import { mediaFiles, type Plan, stimulusTexts, trialsOf } from "./procedure/plan";
 import type { Progress } from "./procedure/progress";
@@ -28,10 +29,12 @@ export async function conductPlan(
   progress: Progress,
   recorder: Recorder,
   offer: Pick<StopOffer, "later" | "payment" | "receipt">,
+  pluginsAt: string,
 ): Promise<Outcome> {
   let outcome: Outcome = { ending: "completed", words: null };
   interruption.forget();
   frame.stage.replaceChildren();
+  const plugins = await loadPlugins(plan.plugins ?? {}, pluginsAt);
   await Promise.all([loadLetters(stimulusTexts(plan)), loadMedia(plan, frame, messages)]);
   const setLetters = letterSizer(plan, progress);
   setLetters();
@@ -78,6 +81,7 @@ export async function conductPlan(
         messages,
         progress,
         recorder,
+        plugins,
         isInputAssisted: plan.assistive_input ?? false,
         onShare: (share) => frame.progress(share),
         onAgreed: offerStop,

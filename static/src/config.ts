@@ -34,9 +34,11 @@ export interface PageConfig {
   /** The way back of somebody who declines, stops or has their answers deleted. */
   if_left: Partial<Pick<Finished, "completion_code" | "return_url" | "return_text">>;
   preview_plan: Plan | null;
+  /** Where the plugins of a lab's own trial types are. */
+  plugins: string;
 }
 
-const DEFAULTS = { media: "", mode: "session", participant: null, platform: {}, pass: null, ask_participant: false, any_browser: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, if_left: {}, preview_plan: null };
+const DEFAULTS = { media: "", mode: "session", participant: null, platform: {}, pass: null, ask_participant: false, any_browser: false, stations: false, station: null, station_help: null, finish_wait_ms: 60_000, if_left: {}, preview_plan: null, plugins: "" };
 
 export function readConfig(page: Document): PageConfig {
   const holder = page.getElementById("wrods-config");

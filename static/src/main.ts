@@ -41,7 +41,7 @@ async function preview(config: PageConfig, frame: Frame, messages: Messages): Pr
         const { receipt } = partingOf(plan, progress, { title, direction, participant: null });
         return receipt && receiptButton(receipt, messages);
       },
-    });
+    }, config.plugins);
     const text = [words, messages.preview_end_text];
     const actions = [{ name: "again", words: messages.preview_again }];
     await showPage(frame.stage, { heading: messages.preview_end_title, text }, actions, messages, config.language);

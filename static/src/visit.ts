@@ -124,7 +124,7 @@ export class Visit {
         const { receipt } = this.partingOf(session, progress);
         return receipt && receiptButton(receipt, messages);
       },
-    });
+    }, config.plugins);
     const parting = this.partingOf(session, progress);
     if (ending === "completed") return this.finish(session, parting);
     if (ending === "later") return this.rest(session);

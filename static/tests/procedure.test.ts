@@ -272,6 +272,7 @@ describe("the timeline", () => {
         shown: () => {},
       },
       onShare: (share) => shares.push(share),
+      plugins: {},
       isInputAssisted: false,
       onEnd, onAgreed: () => {}, onCut: () => {}, receipt: () => null,
     };

@@ -80,6 +80,7 @@ test("the visual simulation walks through every screen by its own buttons and ke
       shown: () => {},
     },
     onShare: () => {},
+    plugins: {},
     isInputAssisted: false,
     onEnd: () => {},
     onAgreed: () => {},

@@ -36,7 +36,16 @@ from experiment.trials.generate import PAGE, ROOT, TYPESCRIPT, page, typescript
 from stimuli.errors import UserError
 
 DECLARATIONS = Path(__file__).resolve().parents[2] / "experiment" / "trials"
-ENVELOPE = {"next", "client_uuid", "trial_index", "attempt", "regions", "plugin_version", "created_at"}
+ENVELOPE = {
+    "next",
+    "recorded",
+    "client_uuid",
+    "trial_index",
+    "attempt",
+    "regions",
+    "plugin_version",
+    "created_at",
+}
 CHOOSE = (
     "choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}"
 )

@@ -26,6 +26,7 @@ from experiment.store.tables import sessions
 from experiment.store.tables import trials as stored_trials
 from experiment.study import Study
 from experiment.study.study import ITEMS
+from experiment.trials import OWN_TYPE
 from experiment.version import installed_version
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, meta_path, write_items
@@ -331,6 +332,13 @@ class _Writing:
         response: ImportedResponse,
         there: Mapping[int, str],
     ) -> None:
+        if self.kind == "model" and trial["steps"][-1]["step"] == OWN_TYPE:
+            raise UserError(
+                f"{response.where}: item {trial['item_id']} is of {trial['trial_type']}, a trial type of this study, whose "
+                "parser reads replies of `wrods run` only",
+                mend="Import answers of people, or ask the model here.",
+                exit_code=1,
+            )
         timed_out = self.kind == "human" and response.response is None
         verdict = score_trial(trial, response.response, parser=self.parser, timed_out=timed_out)
         self._count(trial, response, verdict)

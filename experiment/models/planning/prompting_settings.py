@@ -156,6 +156,15 @@ def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> 
             f"{place}: a person's answers are scored as they stand; nothing is thought or restored before",
             mend="Set strategy: direct for this model.",
         )
+    own = sorted(answering & set(study.own_types))
+    if own and (manner.context == "teacher_forced" or manner.strategy == "chain_of_thought"):
+        setting = (
+            "context: teacher_forced" if manner.context == "teacher_forced" else "strategy: chain_of_thought"
+        )
+        raise UserError(
+            f"{place}: {setting} does not apply to {own[0]}, a trial type of this study: its own prompt says how to answer",
+            mend="Take it out for this study.",
+        )
     is_free = answering & set(TYPED) or "slider" in scales
     if manner.context == "teacher_forced" and not manner.tells and is_free:
         raise UserError(
@@ -318,6 +327,8 @@ class SessionTemplate:
         return places
 
     def _is_asked(self, trial: PlannedTrial) -> bool:
+        if not all(step.get("for_models", True) for step in trial["steps"]):
+            return False
         return trial["trial_type"] not in UNANSWERED or self.manner.tells
 
     def _solved(self, screen: Mapping[str, Any]) -> list[str]:

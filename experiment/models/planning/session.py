@@ -27,8 +27,15 @@ from experiment.procedure.steps import (
     verdict_of,
 )
 from experiment.scoring.published import in_its_form
-from experiment.scoring.trial import Score, log_likelihood, score_trial, status_for_scoring
-from experiment.trials import UNANSWERED, labels_of
+from experiment.scoring.sandbox import read_reply
+from experiment.scoring.trial import (
+    Score,
+    log_likelihood,
+    own_reply_score,
+    score_trial,
+    status_for_scoring,
+)
+from experiment.trials import OWN_TYPE, UNANSWERED, labels_of
 from stimuli.seeds import stable_seed
 
 UNSCRAMBLE = "unscramble"
@@ -186,6 +193,8 @@ class ModelSession:
             return log_likelihood(trial, str(self._told[number].text), reply.label_logprobs)
         thinks = self.manner.strategy == "chain_of_thought"
         status = status_for_scoring(reply.status, reply.text, reply.label_logprobs, reply.reasoning)
+        if trial["steps"][-1]["step"] == OWN_TYPE:
+            return own_reply_score(trial, self.recorded(reply), reply.text, status)
         return score_trial(
             trial,
             reply.text,
@@ -194,6 +203,14 @@ class ModelSession:
             parser=self._scorer,
             label_logprobs=reply.label_logprobs,
         )
+
+    def recorded(self, reply: Reply) -> dict[str, Any] | None:
+        """Return what the parser of a lab's own trial type reads in a reply, by type; None if the trial has none, or it reads none."""
+        step = self.trial_of(reply.work_key)["steps"][-1]
+        if step["step"] != OWN_TYPE or not reply.text:
+            return None
+        fields, _ = read_reply(self.plan["own_types"][step["type"]], step, without_thought(reply.text) or "")
+        return None if fields is None else {step["type"]: fields}
 
     def response_raw(self, reply: Reply) -> str | None:
         """Return the response for the trials table: the reply, or the human answer whose likelihood was requested."""

@@ -14,11 +14,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Literal
 
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
 from experiment.languages import wording
 from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, FilePicture, Picture
 from experiment.procedure.steps import ALONE, feedback_text, parts_of, scale_ends
-from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, labels_of
+from experiment.trials import CHOSEN, OWN_TYPE, RATED, TYPED, UNANSWERED, labels_of
+from experiment.trials.own import FOLDER, PROMPT, given_of, sha256
+from experiment.trust import are_trusted
 from stimuli.errors import UserError
 from stimuli.papers import papers
 
@@ -258,7 +263,7 @@ def read_step(trial: Mapping[str, Any]) -> Mapping[str, Any] | None:
     steps: Sequence[Mapping[str, Any]] = trial["steps"]
     read = next((step for step in steps if step["step"] in UNANSWERED and step["text"]), None)
     if read is None and any(step["step"] == "prime" for step in steps):
-        read = steps[-1] if steps[-1]["text"] else None
+        read = steps[-1] if steps[-1]["text"] and steps[-1]["step"] != OWN_TYPE else None
     return read
 
 
@@ -275,6 +280,7 @@ class Prompter:
         of_examples: Presentation = "text",
     ) -> None:
         self.words = plan.get("wording") or wording(plan["language"])
+        self.own_types = plan.get("own_types", {})
         self.variant = int(plan["prompt_variant"]) - 1
         self.thinks = strategy == "chain_of_thought"
         self.is_local = is_local
@@ -313,7 +319,7 @@ class Prompter:
         if trial["exemplars"] and with_exemplars:
             parts = self._few_shot(trial, instruction)
         else:
-            parts = [self._step_text(step) for step in trial["steps"]]
+            parts = [self._step_text(step, trial["shown"]) for step in trial["steps"]]
             parts.append("\n".join(instruction))
         parts = [part for part in parts if part]
         content = BLANK.join(parts)
@@ -342,7 +348,7 @@ class Prompter:
 
     def solved(self, trial: Mapping[str, Any], answer: str, feedback: Mapping[str, Any] | None) -> str:
         """Return a practice trial with its answer as participants saw it: text, question, answer, feedback."""
-        lines = [text for step in trial["steps"] if (text := self._step_text(step))]
+        lines = [text for step in trial["steps"] if (text := self._step_text(step, trial["shown"]))]
         if trial["steps"][-1]["step"] not in UNANSWERED:
             lines.append(f"{self.words['answer']} {answer}")
         feedback_line = (
@@ -396,14 +402,14 @@ class Prompter:
         if not _with_options(answering):
             asks = [line for line in (answering.get("ask"), *instruction) if line]
             return [
-                *(self._step_text(step) for step in before),
+                *(self._step_text(step, trial["shown"]) for step in before),
                 self.words["exemplars"][self.variant],
                 *solved,
                 "\n".join(asks),
             ]
         last = "\n".join(part for part in (_with_options(answering), closing) if part)
         return [
-            *(self._step_text(step) for step in before),
+            *(self._step_text(step, trial["shown"]) for step in before),
             question,
             self.words["exemplars"][self.variant],
             *solved,
@@ -411,7 +417,9 @@ class Prompter:
             last,
         ]
 
-    def _step_text(self, step: Mapping[str, Any]) -> str:
+    def _step_text(self, step: Mapping[str, Any], shown: Mapping[str, str]) -> str:
+        if step["step"] == OWN_TYPE:
+            return prompt_text(self.own_types[step["type"]], step, shown)
         return _with_options(step, step.get("ask") or "")
 
     def _asked(self, step: Mapping[str, Any]) -> list[str]:
@@ -448,7 +456,7 @@ class Prompter:
             return MAX_CHOICE_TOKENS
         if step["step"] in UNANSWERED:
             return 0
-        if step["step"] in RATED:
+        if step["step"] in (*RATED, OWN_TYPE):
             return ANSWER_TOKENS
         if step["step"] == "answer":
             return ANSWER_TOKENS if _stop(step) else LONG_ANSWER_TOKENS
@@ -463,7 +471,8 @@ class Prompter:
         for earlier in trial["steps"]:
             if earlier is step:
                 break
-            begin = content.index(earlier["text"], begin) + len(earlier["text"]) if earlier["text"] else begin
+            place = content.find(earlier["text"], begin) if earlier["text"] else -1
+            begin = begin if place < 0 else place + len(earlier["text"])
         if trial["exemplars"] and step is trial["steps"][-1]:
             begin = content.rindex(self.words["item"]) if self.words["item"] in content else begin
         end = content.index(step["text"], begin)
@@ -525,6 +534,31 @@ def _stop(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _room_for(text: str) -> int:
     return max(32, min(4096, len(text.encode("utf-8")) * 5 // 4 + 16))
+
+
+@cache
+def _environment() -> ImmutableSandboxedEnvironment:
+    return ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+    )
+
+
+def prompt_text(about: Mapping[str, Any], step: Mapping[str, Any], shown: Mapping[str, str]) -> str:
+    """Return the prompt of a step of an own type, for which ``about`` is what the plan says about the type.
+
+    It is not rendered before the user has agreed to it (``wrods trust``): until then it is the template as written, so that
+    `wrods check` can estimate its length.
+    """
+    source = about["prompt"]
+    if source is None or not are_trusted([sha256(source)]):
+        return "\n".join(filter(None, (source, step["text"])))
+    try:
+        return _environment().from_string(source).render(plan=given_of(step), item=dict(shown)).strip()
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        raise UserError(
+            f"{FOLDER}/{step['type']}/{PROMPT}: {error}",
+            mend="Correct the prompt, then give `wrods trust` again.",
+        ) from error
 
 
 def render(plan: Mapping[str, Any], trial: Mapping[str, Any]) -> Request:

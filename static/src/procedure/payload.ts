@@ -1,13 +1,14 @@
 /** One trial's row: what its steps recorded, in the form that the server takes (docs/contracts.md). */
 
 import type { PrimeRecord, ReadRecord, StepRecord, TrialRecord } from "../generated/trials";
+import type { OwnData, Recorded } from "../plugins/own";
 import type { Region } from "../plugins/self_paced";
 import type { Simulated } from "../plugins/simulation";
 import type { TypingRecord } from "../plugins/typing";
 import type { PlannedTrial } from "./plan";
 
 /** What a step's plugin recorded, with the name and version that jsPsych adds. */
-export type StepData = StepRecord & Simulated & { regions?: Region[]; trial_type: string; plugin_version: string };
+export type StepData = (StepRecord | OwnData) & Simulated & { regions?: Region[]; trial_type: string; plugin_version: string };
 
 const NOT_TYPED: Pick<TrialRecord, keyof TypingRecord & keyof TrialRecord> = {
   insertions: null,
@@ -19,6 +20,8 @@ const NOT_TYPED: Pick<TrialRecord, keyof TypingRecord & keyof TrialRecord> = {
 };
 
 export type TrialPayload = TrialRecord & {
+  /** What steps of the lab's own trial types recorded, by type. */
+  recorded?: Record<string, Recorded>;
   client_uuid: string;
   trial_index: number;
   attempt: number;
@@ -39,6 +42,7 @@ export function trialPayload(
   if (!answering) throw new Error(`trial ${trial.trial_index} recorded no step`);
   const read = steps.find((step): step is ReadRecord & StepData => "reading_time" in step);
   const prime = steps.find((step): step is PrimeRecord & StepData => "prime_frames" in step);
+  const own = steps.filter((step): step is OwnData & StepData => "own_type" in step && step.recorded !== null);
   const typed = "key_log" in answering ? answering : NOT_TYPED;
   const total = (field: "dropped_frames" | "hidden_ms" | "blurred_ms"): number =>
     steps.reduce((sum, step) => sum + step[field], 0);
@@ -72,6 +76,7 @@ export function trialPayload(
     shown_frames: read?.shown_frames ?? null,
     shown_ms: read?.shown_ms ?? null,
     regions: read?.regions ?? [],
+    ...(own.length > 0 && { recorded: Object.fromEntries(own.map((step) => [step.own_type, step.recorded!])) }),
     plugin_version: `${answering.trial_type} ${answering.plugin_version}`,
     created_at: now.toISOString(),
   };

@@ -11,7 +11,18 @@ export interface Exemplar {
 }
 
 /** A step as a browser meets it; what labels stand for (`responses`) and how answers are read is there in practice only. */
+export interface OwnStep {
+  step: "own";
+  /** The lab's own trial type; its plugin is given what else the step holds. */
+  type: string;
+  answer_field: string | null;
+  caption: string | null;
+  text: string | null;
+  lines: string[] | null;
+}
+
 export type ShownStep = (
+  | OwnStep
   | Exclude<Step, ChooseStep | RateStep | AnswerStep>
   | (Omit<ChooseStep, "responses"> & Partial<Pick<ChooseStep, "responses">>)
   | (Omit<RateStep, "responses" | "decimal"> & Partial<RateStep>)
@@ -148,6 +159,8 @@ export interface Plan {
   if_interrupted?: { then: "resume" | "restart" | "block"; within_ms: number | null };
   display?: { polarity: Polarity };
   assistive_input?: boolean;
+  /** The hash of the plugin of each of the lab's own trial types. */
+  plugins?: Record<string, string>;
   /** The last day (YYYY-MM-DD) on which a session that has ended can be deleted. */
   withdraw_until?: string;
   screens: Screen[];

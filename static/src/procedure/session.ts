@@ -2,6 +2,7 @@
 
 import type { JsPsych } from "jspsych";
 import type { Messages } from "../messages";
+import type { OwnPluginClass } from "../plugins/own";
 import type { TrialPayload } from "./payload";
 import type { Verdict } from "./plan";
 import type { Progress } from "./progress";
@@ -39,6 +40,8 @@ export interface Conduct {
   messages: Messages;
   progress: Progress;
   recorder: Recorder;
+  /** The plugins of the lab's own trial types. */
+  plugins: Readonly<Record<string, OwnPluginClass>>;
   /** Whether typed answers may come from dictation, voice control or an on-screen keyboard. */
   isInputAssisted: boolean;
   /** Told after every answer, with the share of trials answered. */

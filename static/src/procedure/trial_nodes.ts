@@ -6,6 +6,7 @@ import { AnswerPlugin } from "../plugins/answer";
 import { ChoosePlugin } from "../plugins/choose";
 import { FixationPlugin } from "../plugins/fixation";
 import { smallestScale } from "../plugins/lines";
+import { OwnPlugin } from "../plugins/own";
 import { PrimePlugin } from "../plugins/prime";
 import { RatePlugin } from "../plugins/rate";
 import { ReadPlugin } from "../plugins/read";
@@ -68,8 +69,13 @@ function stepNode(
   step: ShownStep,
   trial: PlannedTrial,
   { language, items_language = language }: Pick<Plan, "language" | "items_language">,
-  { messages, isInputAssisted }: Conduct,
+  { messages, isInputAssisted, plugins }: Conduct,
 ): Node {
+  if (step.step === "own") {
+    const { step: _, type, answer_field, ...given } = step;
+    const own = { plugin: plugins[type], own_type: type, answer_field, given: { ...given, language, items_language } };
+    return { type: OwnPlugin, ...own, language, items_language, messages };
+  }
   const texts = { text: step.text ?? null, lines: step.lines ?? [], media: step.media ?? [], style: step.style ?? null, language, items_language, messages };
   if (step.step === "prime") {
     const { mask, mask_ms, frames, prime_ms, backward_mask, backward_ms } = step;

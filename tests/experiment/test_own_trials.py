@@ -1,0 +1,329 @@
+"""A lab's own trial types: the examples of docs/own-trials.md as studies, read, planned, agreed to, answered and exported."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from experiment.building import build_study
+from experiment.checking import load_study
+from experiment.cli import main
+from experiment.procedure import participant_view, plan_session, trials_of
+from experiment.scoring.sandbox import read_reply
+from experiment.store import open_store
+from experiment.store.records import all_flags, trials_with_scores
+from experiment.trials.own import record_faults, simulate_record
+from experiment.trust import agree, require_trust, trust_file
+from stimuli.errors import UserError
+from stimuli.seeds import generator
+from tests.experiment.people.conftest import Participant, serve_study, settings
+from tests.own_examples import write_examples
+from tests.scripted_openai import ScriptedOpenAI
+
+__all__ = ["serve_study", "settings"]
+
+TAP = "trial_types/tap"
+
+
+@pytest.fixture
+def examples(tmp_path: Path) -> dict[str, Path]:
+    """Return the folders of the page's example studies by study."""
+    return write_examples(tmp_path)
+
+
+@pytest.fixture
+def tapping(examples: dict[str, Path]) -> Path:
+    return examples["tapping"]
+
+
+@pytest.fixture
+def associations(examples: dict[str, Path]) -> Path:
+    return examples["associations"]
+
+
+def said(*arguments: object, given: str = "") -> Result:
+    return CliRunner().invoke(main, [*map(str, arguments)], input=given)
+
+
+def declare(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    file = folder / "declaration.json"
+    declared = json.loads(file.read_text("utf-8"))
+    change(declared)
+    file.write_text(json.dumps(declared), "utf-8")
+
+
+def faults_of(folder: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        load_study(folder)
+    return str(caught.value)
+
+
+def plan_of(folder: Path) -> dict[str, Any]:
+    build_study(load_study(folder))
+    study = load_study(folder)
+    return plan_session(study, study.items, list_id=1)
+
+
+def test_the_page_gets_the_plan_and_the_hash_of_the_plugin_and_no_answer(associations: Path) -> None:
+    plan = plan_of(associations)
+    seen = participant_view(plan)
+    text = json.dumps(seen)
+    assert seen["plugins"] == {"associate": plan["own_types"]["associate"]["plugin"]}
+    assert "pepper" not in text and "parser" not in text and "first word" not in text
+    (step,) = trials_of(seen)[0]["steps"]
+    assert (step["step"], step["type"], step["time_limit_ms"]) == ("own", "associate", 10_000)
+    assert step["text"] in ("salt", "doctor", "bread", "table")
+
+
+def test_a_factor_sets_an_own_step(tapping: Path) -> None:
+    plan = plan_of(tapping)
+    found = {trial["condition"]["tempo"]: trial["steps"][0]["interval_ms"] for trial in trials_of(plan)}
+    assert found == {"fast": 300, "slow": 600}
+    assert {trial["trial_type"] for trial in trials_of(plan)} == {"tap"}
+
+
+def test_every_error_of_a_declaration_is_told_at_once(tapping: Path) -> None:
+    def change(declared: dict[str, Any]) -> None:
+        declared["plan"]["taps"]["from"] = "tapz"
+        declared["response"] = "moments"
+        declared["simulated"]["pause"] = {"normal": [1, 2]}
+        declared["simulated"]["mean_interval"] = {"normal": ["interval", 40]}
+
+    declare(tapping / TAP, change)
+    (tapping / TAP / "parse.py").write_text("", "utf-8")
+    (tapping / TAP / "parser.py").write_text("def parse(reply):\n    return {}\n", "utf-8")
+    told = faults_of(tapping)
+    for part in (
+        "'tapz'",
+        "did you mean 'taps'",
+        "'moments'",
+        "pause",
+        "'interval_ms'",
+        "parser.py",
+        "prompt.j2",
+    ):
+        assert part.lower() in told.lower(), part
+
+
+def test_settings_of_an_own_step_are_checked_by_its_declaration(tapping: Path) -> None:
+    file = tapping / "study.yaml"
+    text = file.read_text("utf-8")
+    file.write_text(text.replace("flashes: 3, taps: 4", "flashes: 1, tapz: 4"), "utf-8")
+    told = faults_of(tapping)
+    assert "flashes is 1" in told and "tapz" in told and "'taps'" in told
+
+
+@pytest.mark.parametrize(("name", "near"), [("tapp", "'tap'"), ("chose", "'choose'")])
+def test_a_step_without_a_folder_is_refused_with_the_nearest_name(
+    tapping: Path, name: str, near: str
+) -> None:
+    file = tapping / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("- tap:", f"- {name}:"), "utf-8")
+    told = faults_of(tapping)
+    assert name in told and near in told
+
+
+@pytest.mark.parametrize("name", ["choose", "read", "say"])
+def test_names_of_wrods_are_refused(tapping: Path, name: str) -> None:
+    (tapping / TAP).rename(tapping / "trial_types" / name)
+    assert f"trial_types/{name}" in faults_of(tapping)
+
+
+def test_two_studies_may_have_different_types_of_one_name(tapping: Path, tmp_path: Path) -> None:
+    other = write_examples(tmp_path / "other")["tapping"]
+    declare(
+        other / TAP,
+        lambda declared: declared["fields"].pop("moments") and declared["simulated"].pop("moments"),
+    )
+    assert list(load_study(other).own_types["tap"].recorded) == ["mean_interval"]
+    assert list(load_study(tapping).own_types["tap"].recorded) == ["moments", "mean_interval"]
+
+
+def test_a_changed_byte_changes_the_design_and_asks_again(tapping: Path) -> None:
+    before = load_study(tapping)
+    with pytest.raises(UserError, match="wrods trust"):
+        require_trust(before)
+    agree(before)
+    require_trust(before)
+    plugin = tapping / TAP / "plugin.js"
+    plugin.write_text(plugin.read_text("utf-8") + " ", "utf-8")
+    after = load_study(tapping)
+    assert after.design_hash != before.design_hash
+    with pytest.raises(UserError, match=r"plugin\.js") as caught:
+        require_trust(after)
+    assert "declaration.json" not in str(caught.value)
+
+
+def test_serve_preview_and_run_refuse_until_the_user_agrees(associations: Path) -> None:
+    assert said("build", associations).exit_code == 0
+    for command in (("serve", associations, "--pilot"), ("preview", associations), ("run", associations)):
+        refused = said(*command)
+        assert refused.exit_code == 2 and "wrods trust" in refused.output
+    assert said("trust", associations, given="n\n").exit_code == 1
+    assert not trust_file().exists()
+    agreed = said("trust", associations, given="y\n")
+    assert agreed.exit_code == 0
+    for name in ("declaration.json", "plugin.js", "prompt.j2", "parser.py"):
+        assert f"trial_types/associate/{name}" in agreed.output
+    assert said("run", associations, "--not-registered").exit_code == 0
+
+
+def test_checking_and_building_run_nothing_of_the_lab(associations: Path, tmp_path: Path) -> None:
+    folder, mark = associations / "trial_types" / "associate", tmp_path / "ran"
+    (folder / "parser.py").write_text(
+        f"open({str(mark)!r}, 'w').close()\n\n\ndef parse(reply, plan):\n    return None\n", "utf-8"
+    )
+    (folder / "prompt.j2").write_text("{{ plan.text / 0 }}", "utf-8")
+    assert said("check", associations).exit_code == 0
+    assert said("build", associations).exit_code == 0
+    assert not mark.exists()
+
+
+def test_recorded_fields_are_held_against_their_declaration(tapping: Path) -> None:
+    fields = plan_of(tapping)["own_types"]["tap"]["fields"]
+    assert record_faults(fields, {"moments": [0, 2.5], "mean_interval": 300}) == {}
+    assert set(record_faults(fields, {"moments": [1, "2"], "mean_interval": -1, "pause": 3})) == {
+        "moments", "mean_interval", "pause",
+    }  # fmt: skip
+    assert set(record_faults(fields, {"moments": 3, "mean_interval": True})) == {"moments", "mean_interval"}
+
+
+def test_what_breaks_its_declaration_is_stored_and_marked(
+    tapping: Path, serve_study: Callable[..., Any]
+) -> None:
+    build_study(load_study(tapping))
+    study = load_study(tapping)
+    running = serve_study(study)
+    person: Participant = running.begin()
+    person.agree()
+    given = {"moments": [1, 2], "mean_interval": 99_999, "pause": 3}
+    body = answered(person, 0, {"tap": given})
+    assert person.post("trials", body).status == 201
+    assert person.post("trials", body).status == 200, "the same trial"
+    assert person.post("trials", answered(person, 1, {"tip": {}})).status == 400
+    assert person.post("trials", answered(person, 1, {"tap": {"moments": ["x" * 1000] * 200}})).status == 413
+    with running.store.read() as connection:
+        (row,) = trials_with_scores(connection)
+        (flag,) = all_flags(connection, study.id)
+    assert row["recorded"] == {"tap": given}
+    assert "pause" in flag["reason"] and "mean_interval" in flag["reason"]
+
+
+def answered(person: Participant, index: int, recorded: dict[str, Any]) -> dict[str, Any]:
+    person_plan = person.trials()
+    person_plan[index]["steps"][-1].setdefault("labels", [None])
+    return person.payload(index, response_raw=None, recorded=recorded)
+
+
+@pytest.mark.parametrize(
+    ("reply", "fields"),
+    [
+        ("Pepper.", {"word": "pepper"}),
+        ("salt", None),
+        ("…", None),
+    ],
+)
+def test_a_parser_reads_replies(associations: Path, reply: str, fields: dict[str, Any] | None) -> None:
+    plan = plan_of(associations)
+    agree(load_study(associations))
+    step = next(t["steps"][-1] for t in trials_of(plan) if t["steps"][-1]["text"] == "salt")
+    found, why = read_reply(plan["own_types"]["associate"], step, reply)
+    assert found == fields and (why is None) == (fields is not None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "open('/etc/passwd').read()",
+        "__import__('socket').create_connection(('127.0.0.1', 1))",
+        "__import__('os').fork()",
+        "[0 for _ in iter(int, 1)]",
+        "{'word': 3}",
+        "{'other': 'x'}",
+        "'word'",
+    ],
+)
+def test_a_parser_has_no_files_no_network_and_two_seconds(associations: Path, body: str) -> None:
+    file = associations / "trial_types" / "associate" / "parser.py"
+    file.write_text(f"def parse(reply, plan):\n    return {body}\n", "utf-8")
+    plan = plan_of(associations)
+    agree(load_study(associations))
+    found, why = read_reply(plan["own_types"]["associate"], trials_of(plan)[0]["steps"][-1], "pepper")
+    assert found is None and why
+
+
+def test_a_model_answers_and_is_scored_like_people(associations: Path) -> None:
+    replies = {"salt": "Pepper", "doctor": "hospital", "bread": "bread", "table": "I would say chair"}
+    with ScriptedOpenAI(
+        answer=lambda body: next(
+            r for cue, r in replies.items() if f'"{cue}"' in body["messages"][-1]["content"]
+        )
+    ) as server:
+        file = associations / "study.yaml"
+        model = f'{{use: "openai:scripted", base_url: "{server.url}"}}'
+        file.write_text(file.read_text("utf-8").replace('{use: "baseline:random"}', model), "utf-8")
+        assert said("build", associations).exit_code == 0
+        assert said("trust", associations, given="y\n").exit_code == 0
+        ran = said("run", associations, "--not-registered")
+        assert ran.exit_code == 0, ran.output
+        assert said("score", associations).exit_code == 0
+    study = load_study(associations)
+    with open_store(associations) as store, store.read() as connection:
+        rows = {row["shown"]["sentence"]: row for row in trials_with_scores(connection)}
+    assert {cue: (row["response"], row["response_status"], row["correct"]) for cue, row in rows.items()} == {
+        "salt": ("pepper", "valid", True),
+        "doctor": ("hospital", "valid", False),
+        "bread": (None, "unparsed", None),
+        "table": ("i", "valid", False),
+    }
+    assert rows["salt"]["recorded"] == {"associate": {"word": "pepper"}}
+    assert rows["salt"]["response_raw"] == "Pepper"
+    assert study.own_types["associate"].columns == ["associate_word", "associate_first_key_ms"]
+
+
+def test_models_leave_out_what_only_people_can_do(tapping: Path) -> None:
+    file = tapping / "study.yaml"
+    text = file.read_text("utf-8")
+    file.write_text(
+        text.replace("materials:", 'models: {who: {guesses: {use: "baseline:random"}}}\n\nmaterials:')
+        + "\nanalysis:\n  planned:\n    tempo: {measure: rt, compare: tempo, between: [human, guesses]}\n",
+        "utf-8",
+    )
+    told = said("check", tapping).output
+    assert "people only" in told and "tap" in told
+
+
+def test_simulated_readers_fill_the_fields_as_declared(tapping: Path, associations: Path) -> None:
+    plan = plan_of(tapping)
+    about = plan["own_types"]["tap"]
+    for trial in trials_of(plan):
+        step = trial["steps"][-1]
+        made = simulate_record(about, step, None, True, generator(1, "test", trial["trial_index"]))
+        assert record_faults(about["fields"], made) == {}
+        assert len(made["moments"]) == step["taps"]
+        assert abs(made["mean_interval"] - step["interval_ms"]) < 250
+    about = plan_of(associations)["own_types"]["associate"]
+    step = {"step": "own", "type": "associate"}
+    draw = generator(1, "test")
+    assert simulate_record(about, step, "pepper", True, draw)["word"] == "pepper"
+    assert simulate_record(about, step, "water", False, draw)["word"] in ("thing", "house")
+
+
+def test_simulated_readers_take_part(associations: Path) -> None:
+    assert said("build", associations).exit_code == 0
+    none = {"effects": {}, "participant_sd": 0.1, "item_sd": 0.1}
+    truth = {"accuracy": {"intercept": 2} | none, "time": {"intercept": 7, "residual_sd": 0.2} | none}
+    (associations / "simulated.json").write_text(json.dumps(truth), "utf-8")
+    done = said("simulate", associations, "--readers", 4)
+    assert done.exit_code == 0, done.output
+    with open_store(associations) as store, store.read() as connection:
+        rows = list(trials_with_scores(connection))
+    assert len(rows) == 16
+    assert all(row["recorded"]["associate"]["first_key_ms"] > 0 for row in rows)
+    assert {row["response_status"] for row in rows} <= {"valid", "timeout"}
+    assert sum(bool(row["correct"]) for row in rows) >= 8
