@@ -23,8 +23,10 @@ TEXTS, PROMPTS = "texts", "prompts"
 SENTENCE = 4
 """Least number of words for a text identical to the English one to count as untranslated."""
 
-STANDS_FOR = {"stop_later_link_until": "stop_later_until"}
+STANDS_FOR = {"stop_later_link_until": "stop_later_until", "slider_hint": "please_choose"}
 """Texts that packs of earlier versions lack, with the text that says as much in their place."""
+LATER_PROMPTS = frozenset({"scale", "rate_number"})
+"""Prompts that own texts of earlier versions lack; only studies with ratings need them."""
 
 __all__ = [
     "OWN_FILE",
@@ -282,7 +284,7 @@ def _of_texts(
 
 
 def _of_prompts(given: Mapping[str, Any], fault: Fault) -> Iterator[UserError]:
-    """Yield the errors in prompts for models: all are required, with as many variants and the same placeholders as in English."""
+    """Yield the errors in prompts for models: all but later ones are required, with the variants and placeholders of English."""
     if PROMPTS not in given:
         return
     english = wording("en")
@@ -299,7 +301,7 @@ def _of_prompts(given: Mapping[str, Any], fault: Fault) -> Iterator[UserError]:
             (wrong for variant in variants if (wrong := fault_of_text(variant, wanted[0]))), None
         ):
             yield fault(key, wrong)
-    missing = [key for key in english if key not in prompts]
+    missing = [key for key in english if key not in prompts and key not in LATER_PROMPTS]
     if missing:
         yield UserError(f"{OWN_FILE}: {PROMPTS} lacks {', '.join(missing)}")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from experiment.integrity.build_provenance import ensure_version
-from experiment.languages import pack_for, read_own, wording
+from experiment.languages import LATER_PROMPTS, STANDS_FOR, pack_for, read_own, wording
 from experiment.models.prompts import Prompter
 from experiment.people.service import service_for
 from experiment.procedure import plan_session
@@ -86,11 +86,19 @@ def test_own_texts_stand_in_place_of_single_ones_and_are_part_of_the_design(make
 
 
 def test_a_pack_of_an_earlier_version_needs_no_text_that_came_later(tmp_path):
-    texts = {key: f"fi {text}" for key, text in ENGLISH.items() if key != "stop_later_link_until"}
-    pack = {"direction": "ltr", "texts": texts}
+    texts = {key: f"fi {text}" for key, text in ENGLISH.items() if key not in STANDS_FOR}
+    prompts = {key: text for key, text in wording("en").items() if key not in LATER_PROMPTS}
+    pack = {"direction": "ltr", "texts": texts, "prompts": prompts}
     (tmp_path / "texts.json").write_text(json.dumps(pack), "utf-8")
-    own = read_own("fi", tmp_path).pack
-    assert own is not None and own.texts["stop_later_link_until"] == texts["stop_later_until"]
+    own = read_own("fi", tmp_path)
+    assert own.pack is not None and own.wording == prompts
+    assert {new: own.pack.texts[new] for new in STANDS_FOR} == {
+        new: texts[old] for new, old in STANDS_FOR.items()
+    }
+    rated = {"step": "rate", "text": "x", "labels": None, "from": 1, "to": 7, "low": None, "high": None}
+    plan = {"language": "fi", "prompt_variant": 1, "wording": prompts}
+    with pytest.raises(UserError, match="'scale'"):
+        Prompter(plan)._asked(rated)
 
 
 @pytest.mark.parametrize(

@@ -425,7 +425,7 @@ class Prompter:
     def _asked(self, step: Mapping[str, Any]) -> list[str]:
         """Return the lines that explain how to answer, if the trial needs an answer."""
         words, answer, labels = self.words, self.words["answer"], ", ".join(labels_of(step))
-        scale = [words["scale"][self.variant].format(**scale_ends(step))] if step["step"] in RATED else []
+        scale = [self._variant_of("scale").format(**scale_ends(step))] if step["step"] in RATED else []
         if self.thinks and labels:
             return [*scale, words["think_choose"][self.variant].format(labels=labels, answer=answer)]
         if self.thinks and step["step"] in (*TYPED, *RATED):
@@ -435,7 +435,7 @@ class Prompter:
             how = (
                 words["choose"][self.variant].format(labels=labels)
                 if labels
-                else words["rate_number"][self.variant]
+                else self._variant_of("rate_number")
             )
             return [*scale, how, answer]
         if step["step"] == "answer" and step["multiline"] and step["read_as"] == "text":
@@ -443,12 +443,16 @@ class Prompter:
         name = f"answer_{step['read_as']}" if step["step"] == "answer" else step["step"]
         if step["step"] not in TYPED:
             return []
-        if name not in words:
+        return [self._variant_of(name), answer]
+
+    def _variant_of(self, name: str) -> str:
+        """Return the plan's variant of a prompt, which the study's own texts may lack."""
+        if name not in self.words:
             raise UserError(
-                f"no prompt {name!r} tells models how to answer the step {step['step']!r}; each typed trial type needs one",
-                mend=f"Add {name!r} with five variants to every language in experiment/languages/wording.json.",
+                f"no prompt {name!r} tells models how to answer these trials",
+                mend=f"Add {name!r} with five variants to the prompts of texts.json.",
             )
-        return [words[name][self.variant], answer]
+        return str(self.words[name][self.variant])
 
     def _room(self, step: Mapping[str, Any], labels: tuple[str, ...] | None) -> int:
         """Return output tokens for repeating the text, one per character for byte-level models, with a margin."""
