@@ -13,6 +13,7 @@ from typing import Any
 
 import regex
 
+from experiment.building.distractors import file_of, is_made, write_distractors
 from experiment.building.material_context import (
     Made,
     answering_steps,
@@ -22,7 +23,7 @@ from experiment.building.material_context import (
     path_of,
     shown_fields,
 )
-from experiment.building.reading import reading_remarks, with_sentences
+from experiment.building.reading import maze_field, reading_remarks, with_sentences
 from experiment.building.regions import without_region_marks
 from experiment.building.tables import (
     items_from_corpus,
@@ -458,6 +459,9 @@ def build_study(study: Study) -> Built:
     """Build a study's items, audit them, and write items, sidecar and audit, each file atomically."""
     tokenizer = tokenizer_of(study)
     made = _made(study, tokenizer)
+    field = maze_field(study)
+    if field is not None and is_made(study) and write_distractors(study, made.items, field):
+        made = _made(study, tokenizer)
     content = items_content(made.items)
     refuse_if_changed(study, items=hashlib.sha256(content).hexdigest())
     audit = _audited(study, made, tokenizer)
@@ -641,7 +645,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     orders = possible_orders(study, items)
     return Made(
         items,
-        [*tested.sources, *practice.sources],
+        [*tested.sources, *practice.sources, *file_of(study)],
         [
             *tested.remarks,
             *practice.remarks,

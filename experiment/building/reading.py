@@ -15,6 +15,7 @@ from typing import Any
 
 import regex
 
+from experiment.building.distractors import foils_of_words, is_made, listed_foils, remark
 from experiment.lists import blocks_of, blocks_showing
 from experiment.procedure.steps import (
     FOILS,
@@ -53,6 +54,11 @@ def reading_steps(study: Study) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
             if "read" in step:
                 for read in study.steps_at_all_levels("read", step["read"]):
                     yield number, place, read
+
+
+def maze_field(study: Study) -> str | None:
+    """Return the field that mazes show; None without a maze."""
+    return next((read["show"] for _, _, read in reading_steps(study) if read.get("as") == "maze"), None)
 
 
 def fields_by(study: Study, unit: str) -> list[str]:
@@ -139,17 +145,21 @@ def with_sentences(study: Study, items: Sequence[Item], language: str) -> list[I
 def with_foils(
     study: Study, items: Sequence[Item], rows: Sequence[Row], places: Mapping[str, str]
 ) -> list[Item]:
-    """Return items with the foils of their words in a maze, from the column that the study names."""
-    column = study.get("materials", "distractors")
-    shown = [read["show"] for _, _, read in reading_steps(study) if read.get("as") == "maze"]
-    if column is None or not shown:
+    """Return items with the foils of their words in a maze, from the column that the study names or the list that a model made."""
+    column, field = study.get("materials", "distractors"), maze_field(study)
+    if column is None or field is None:
         return list(items)
-    cells_of_items = {str(row.get("item")): row.get(column) for row in rows}
+    listed = listed_foils(study) if is_made(study) else {}
+    cells_of_items = {} if is_made(study) else {str(row.get("item")): row.get(column) for row in rows}
     made, faults = [], dict[str, UserError]()
     for item in items:
-        words = item.intact.get(shown[0], item.shown.get(shown[0], "")).split()
+        words = item.intact.get(field, item.shown.get(field, "")).split()
         try:
-            foils = _foils(str(cells_of_items.get(item.item_id) or ""), words, column)
+            foils = (
+                foils_of_words(item.item_id, words, listed)
+                if is_made(study)
+                else _foils(str(cells_of_items.get(item.item_id) or ""), words, column)
+            )
         except UserError as fault:
             where = places.get(item.item_id, item.item_id)
             faults.setdefault(item.item_id, UserError(f"{where}: {fault.message}", mend=fault.mend))
@@ -251,6 +261,9 @@ def reading_remarks(study: Study, items: Sequence[Item]) -> list[str]:
             remarks += _breaks(where, read, screens, length)
         if "for" in read:
             remarks.append(_frames(where, read, screens))
+    field = maze_field(study)
+    if field is not None and is_made(study):
+        remarks.append(remark(study, items, field))
     return remarks
 
 

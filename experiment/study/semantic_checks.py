@@ -90,7 +90,8 @@ def check_meaning(study: Study, faults: Faults) -> None:
         )
     check_procedure(study, faults)
     faults.check(_check_regions, study, faults, reads=[("materials",), ("procedure",), *factor_settings()])
-    faults.check(_check_distractors, study, reads=[("materials",), ("procedure",), *factor_settings()])
+    reads: list[KeyPath] = [("materials",), ("procedure",), ("models", "who"), *factor_settings()]
+    faults.check(_check_distractors, study, reads=reads)
     faults.check(_check_files, study, faults, reads=[("design", "between")])
     faults.check(_check_rating, study, reads=[("rating",)])
     faults.check(_check_bounds, study, faults, reads=[("analysis", "exclude")])
@@ -241,6 +242,16 @@ def _check_distractors(study: Study) -> None:
             f"{study.place('procedure')}: a maze needs sentences, and a foil beside each of their words",
             mend="Add a column of foils to the table, and name it: materials: {sentences: FILE, distractors: COLUMN}.",
         )
+    given = study.get("materials", "distractors")
+    if isinstance(given, Mapping):
+        name, place_of_name = given["made_by"], study.place("materials", "distractors", "made_by")
+        if name not in study.models:
+            raise unknown_name(f"{place_of_name}: model", name, study.models)
+        if not str(study.models[name]["use"]).startswith("hf:"):
+            raise UserError(
+                f"{place_of_name} is {name!r}, and only local models (hf:) tell how surprising any word is",
+                mend="Name a local model under models: who, or a column of foils.",
+            )
     if len(fields) > 1:
         raise UserError(
             f"{place}: mazes show {' and '.join(fields)}, and the foils are those of one field",
