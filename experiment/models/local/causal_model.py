@@ -371,7 +371,7 @@ class OutputSelection:
         self._after: set[int] = set()
         self._targets: dict[tuple[int, int, int], Wanting] = {}
         self._borders: dict[tuple[int, int], Wanting] = {}
-        self._entropies: dict[tuple[int, int], Wanting] = {}
+        self._entropies: dict[tuple[int, int, bool], Wanting] = {}  # the last: over tokens that begin a word
 
     def add(
         self,
@@ -399,7 +399,8 @@ class OutputSelection:
             if start < position <= end:
                 at = int(index[position - 1 - start])
                 self._after.add(at)
-                self._entropies.setdefault((line, at), []).append((place, position))
+                key = (line, at, position in row.borders)
+                self._entropies.setdefault(key, []).append((place, position))
         for position in row.states:
             if start <= position < end:
                 self.states.setdefault((line, int(index[position - start])), []).append((place, position))
@@ -452,10 +453,10 @@ class OutputSelection:
                 for place, position in wanting:
                     outcomes[place].borders[position] = value
         for is_border in (True, False):
-            asked = [key for key in self._entropies if (key in self._borders) == is_border]
+            asked = [key for key in self._entropies if key[2] == is_border]
             for first in range(0, len(asked), _AT_ONCE):
                 some = asked[first : first + _AT_ONCE]
-                lines, places = zip(*((line, column[at]) for line, at in some), strict=True)
+                lines, places = zip(*((line, column[at]) for line, at, _ in some), strict=True)
                 logs = logits[list(lines), list(places)].float()
                 logs = (logs[:, model.word_beginnings()] if is_border else logs).log_softmax(dim=-1)
                 values = torch.special.entr(logs.exp()).sum(dim=-1).tolist()

@@ -45,14 +45,14 @@ class Row:
     targets: tuple[tuple[int, int], ...] = ()
     # Positions at which the log-probability that a new word begins is requested, 1 ≤ position ≤ length
     borders: tuple[int, ...] = ()
-    # Positions at which the entropy of the next token is requested: at borders over tokens that begin a word, 1 ≤ position ≤ length
-    entropies: tuple[int, ...] = ()
     states: tuple[int, ...] = ()  # positions whose hidden states are stored, 0 ≤ position < length
     decoding: Decoding | None = None  # how the row is to be continued
     # Input of the encoder, if the model has one; ``ids`` is then the beginning of its decoder's text
     source: Ids | None = None
     mean: bool = False  # whether the mean of the hidden states over all its tokens is stored
     seen: Seen | None = None
+    # Positions at which the entropy of the next token is requested: at borders over tokens that begin a word, 1 ≤ position ≤ length
+    entropies: tuple[int, ...] = ()
 
     def asked_at(self) -> set[int]:
         """Return the positions of tokens after which the next token's distribution is needed."""

@@ -45,7 +45,10 @@ def some_rows() -> list[Row]:
         decoding = Decoding(3 + number % 6, 0.0, 1, lambda _: False) if number % 2 else None
         targets = ((len(ids), 5), (len(ids), 7), (12 if len(ids) > 12 else 3, 9), (1, 4))
         states = (0, len(ids) // 2, len(ids) - 1)
-        rows.append(Row(ids, targets, (len(ids), 2), states, decoding, mean=number % 5 != 1))
+        borders = (len(ids), 2) if number % 4 else (len(ids),)
+        rows.append(
+            Row(ids, targets, borders, states, decoding, mean=number % 5 != 1, entropies=(len(ids), 2))
+        )
     begins = Row(stem[:30].astype(np.int32), ((30, 4),), decoding=Decoding(5, 0.0, 1, lambda _: False))
     return [*rows, rows[3], begins]
 
@@ -54,7 +57,13 @@ def late_rows() -> list[Row]:
     """The same rows, with nothing asked before their ends, so that they may go on from what they share."""
     rows = some_rows()
     return [
-        replace(row, targets=row.targets[:2], borders=row.borders[:1], states=row.states[-1:])
+        replace(
+            row,
+            targets=row.targets[:2],
+            borders=row.borders[:1],
+            entropies=row.entropies[:1],
+            states=row.states[-1:],
+        )
         for row in rows[:-1]
     ]
 
@@ -78,6 +87,12 @@ def held_against_transformers(model: CausalModel, rows: list[Row], found: dict) 
         for position in row.borders:
             mass = logprobs[position - 1][begins].logsumexp(-1).item()
             assert found[place].borders[position] == pytest.approx(mass, abs=5e-5)
+        for position in row.entropies:
+            expected = logprobs[position - 1].double()
+            if position in row.borders:
+                expected = expected[begins] - expected[begins].logsumexp(-1)
+            entropy = -(expected.exp() * expected).sum().item()
+            assert found[place].entropies[position] == pytest.approx(entropy, abs=5e-5)
         for position in row.states:
             states = found[place].states[position]
             assert states.dtype == np.float16 and len(states) == len(output.hidden_states)
