@@ -15,7 +15,7 @@ from analysis.answers import failures_as_wrong, judged, not_failed
 from analysis.arrays import Array, Mask
 from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
 from analysis.measures.resampling import RESAMPLES, draw_units, interval, spearman_brown, with_ends
-from analysis.plan import Bound, LevelDifference
+from analysis.plan import PLANNABLE, Bound, LevelDifference
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables, item_names
@@ -211,7 +211,7 @@ def item_agreement(
     if person_rows.empty or model_rows.empty:
         missing = "participant" if person_rows.empty else "model"
         raise UserError(
-            f"no {missing} has a value of {measure if person_rows.empty else other_measure}",
+            f"no {missing} has a value of {PLANNABLE[measure if person_rows.empty else other_measure].noun}",
             mend="Give both sides.",
         )
     items = tuple(sorted(set(person_rows["item"]) | set(model_rows["item"])))

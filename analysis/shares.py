@@ -216,7 +216,7 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
     few: dict[str, None] = {}
     few_differ: dict[str, None] = {}
     lost: dict[str, int] = {}
-    single: dict[str, None] = {}
+    is_single = False
     for contrast, estimated in estimates:
         reader = contrast.groups[-1]
         if estimated.few_units:
@@ -224,11 +224,11 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
         if len(contrast.groups) == 1 and estimated.parts.one_more > 0:
             few_differ.setdefault(f"{spoken(reader)} in {contrast.label}")
         if len(contrast.groups) == 1 and estimated.to == "items" and estimated.sums.of_people:
-            single.setdefault(spoken(reader))
+            is_single = True
         if estimated.sums.lost:
             lost[reader] = max(lost.get(reader, 0), estimated.sums.lost)
-    if single:
-        yield f"One participant answered ({apa.listing(list(single))}): the estimates concern this participant."
+    if is_single:
+        yield "One participant answered: the estimates concern this participant."
     if few:
         yield (
             f"Estimates for {apa.few_named(list(few), 'comparison')} have very few degrees of freedom, so that their intervals "

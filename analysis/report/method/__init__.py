@@ -526,7 +526,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "has_exploratory": any(analysis.contrasts and not analysis.plan.planned for analysis in analyses),
         "has_failures": bool((judged(used) & ~is_valid(used) & (used["reader_kind"] != "baseline")).any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
-        "has_participants": len(people),
+        "has_participants": int(people["reader"].nunique()),
         "has_between": bool(between),
         "is_all_between": bool(between) and len(between) == len(tables.factors),
         "has_equivalence": any(
