@@ -51,7 +51,7 @@ from experiment.study.semantic_checks import kind_of_material, material_kinds
 from experiment.study.study import ITEMS
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings
 from experiment.templates import consent_sentences, consent_source, parts_of, template_folders
-from experiment.trials import NO_KEY, choice_settings
+from experiment.trials import NO_KEY, RATED, choice_settings
 from stimuli.audit.audit import Audit, audit_items
 from stimuli.audit.page import write_audit
 from stimuli.corpora.tables import CorpusTable, unread_columns
@@ -665,6 +665,12 @@ def _require_answerable(study: Study, items: Sequence[Item]) -> None:
     """Raise an error unless correct answers are possible: answers of items must be among the labels of the keys."""
     by_set: dict[str, list[dict[str, str]]] = {}
     for item in items:
+        is_rated = any(kind in RATED for kind, _ in answering_steps(study, item.set_name))
+        if item.role == "exemplar" and is_rated:
+            raise UserError(
+                f"{study.place('procedure')}: the items of {item.set_name!r} have solved examples, and no rating is right",
+                mend="Take the examples out, or let the trial end with another step.",
+            )
         if item.set_name not in by_set:
             given = [settings.get("keys") for _, settings in answering_steps(study, item.set_name)]
             by_set[item.set_name] = [keys for keys in given if isinstance(keys, dict)]

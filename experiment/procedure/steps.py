@@ -73,7 +73,10 @@ def practice_feedback(settings: Mapping[str, Any], study: Study, block: Mapping[
     """
     if not settings.get("feedback", True):
         return None
-    is_rated = not set(RATED).isdisjoint(block["trial"][-1])
+    ((kind, step),) = block["trial"][-1].items()
+    is_rated = kind in RATED
+    if is_rated and "time_limit" not in step:
+        return None
     return {"accuracy": not is_rated, "late": True, "for_ms": None, "words": feedback_words(study.pack.texts)}
 
 

@@ -9,7 +9,6 @@ text), at least 0; for free answers the F1 of their words, for numbers 1 or 0.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -113,14 +112,19 @@ def score_trial(
 
 
 def mean_rating(step: Mapping[str, Any], logprobs: Mapping[str, float]) -> float | None:
-    """Return the mean of a scale's points by their probabilities, of which the sum need not be 1; None if one is unknown."""
-    labels = labels_of(step)
-    if not labels or not set(labels) <= set(logprobs):
+    """Return the mean of a scale's points by their probabilities, of which the sum need not be 1; None if none is known.
+
+    A server that reports the most probable tokens leaves points out that are less probable than all these: they count as 0.
+    """
+    points = zip(labels_of(step), step["responses"] or (), strict=True)
+    known = [(float(point), logprobs[label]) for label, point in points if label in logprobs]
+    if not known:
         return None
-    highest = max(logprobs[label] for label in labels)
-    weights = [math.exp(logprobs[label] - highest) for label in labels]
-    points = map(float, step["responses"])
-    return math.fsum(map(operator.mul, weights, points)) / math.fsum(weights)
+    highest = max(logprob for _, logprob in known)
+    weights = [math.exp(logprob - highest) for _, logprob in known]
+    return math.fsum(weight * point for weight, (point, _) in zip(weights, known, strict=True)) / math.fsum(
+        weights
+    )
 
 
 def own_score(trial: Mapping[str, Any], answer: str | None, *, timed_out: bool = False) -> Score:

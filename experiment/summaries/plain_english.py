@@ -343,6 +343,9 @@ def _left_empty(settings: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]
     typed = sum(trial["trial_type"] in TYPED and not trial["is_practice"] for trial in trials)
     when = {"random": "", "always_a": "", "oracle_with_lapses": " in its lapses"}
     kind, _, name = settings["use"].partition(":")
+    rated = sum(trial["trial_type"] in RATED and not trial["is_attention_check"] for trial in trials)
+    if kind == "baseline" and name.startswith("oracle") and rated:
+        return f" It gives no ratings{when.get(name, '').replace('in its lapses', 'but in its lapses')}, since none is right."
     if kind != "baseline" or name not in when or not typed:
         return ""
     return f" It leaves typed answers empty{when[name]} ({typed} trials a session), because they have no labels to guess among."

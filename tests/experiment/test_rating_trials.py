@@ -196,6 +196,9 @@ def test_the_rating_of_probabilities_is_their_mean(rated: Callable[..., Study]) 
     score = score_trial(trial, "unsure", reply_status="answered", label_logprobs=logprobs)
     assert (score.response, score.correct) == ("2", None)
     assert score.score == pytest.approx((0.1 * 1 + 0.2 * 2 + 0.15 * 3 + 0.05 * 4) / 0.5)
+    del logprobs["certain"]  # less probable than all that a server reports
+    score = score_trial(trial, "unsure", reply_status="answered", label_logprobs=logprobs)
+    assert score.score == pytest.approx((0.1 * 1 + 0.2 * 2 + 0.15 * 3) / 0.45)
 
 
 @pytest.mark.parametrize("scale", [BUTTONS, NAMED, SLIDER])

@@ -521,14 +521,16 @@ def _sample(content: ReportContent) -> dict[str, Any]:
         )
         excluded |= {whose: phrases} if phrases else {}
     judged_trials = judged(used)
+    rated = used["trial_type"] == "rate" if "trial_type" in used else ~used.index.isin(used.index)
     missing = []
-    for is_judged, asked in (
-        (True, used[judged_trials]),
-        (False, used[used["response_status"].notna() & ~judged_trials]),
+    for kind_of_answer, asked in (
+        ("judged", used[judged_trials]),
+        ("unjudged", used[used["response_status"].notna() & ~judged_trials & ~rated]),
+        ("rating", used[used["response_status"].notna() & ~judged_trials & rated]),
     ):
         failed = (~is_valid(asked)).groupby(asked["reader_group"], observed=True).mean()
         missing += [
-            (group, failed[group], is_judged)
+            (group, failed[group], kind_of_answer)
             for group in kinds
             if kinds[group] != "baseline" and failed.get(group, 0) > MANY_MISSING
         ]
