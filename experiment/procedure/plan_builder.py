@@ -58,6 +58,7 @@ from experiment.trials import (
     scale_of,
 )
 from stimuli.durations import milliseconds
+from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed
 
@@ -101,6 +102,11 @@ SEEN_OF_TRIAL = (
     "steps",
 )
 HIDDEN_OF_STEP = ("responses", "read_as", "decimal")
+
+
+def asked_of(trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    """Return the trials that ask for an answer, and do not only show a text."""
+    return [trial for trial in trials if trial["trial_type"] not in UNANSWERED]
 
 
 def accepted(item: Item) -> list[str]:
@@ -288,14 +294,22 @@ class PlanBuilder:
             for item in self.items
             if item.role == "practice" and item.set_name == name and is_shown_at(item, held)
         ]
-        share = settings.get("pass")
+        share, _, last = str(settings.get("pass", "")).partition("%")
+        of_last = int(last.removeprefix(" of last ")) if last else None
+        trials = [self._trial(item, name, block) for item in items]
+        if of_last is not None and of_last > len(asked_of(trials)):
+            raise UserError(
+                f"{name}: {settings['pass']!r} is about {of_last} trials, and practice asks {len(asked_of(trials))}",
+                mend="Add practice items, or name fewer trials.",
+            )
         return {
             "kind": "practice",
             "block": name,
             "feedback": practice_feedback(settings, self.study, block),
-            "pass": int(share.rstrip("%")) / 100 if share else None,
+            "pass": int(share) / 100 if share else None,
+            **({} if of_last is None else {"of_last": of_last}),
             "attempts": settings.get("attempts", 1),
-            "trials": [self._trial(item, name, block) for item in items],
+            "trials": trials,
         }
 
     def _block(self, settings: Mapping[str, Any], number: int) -> Screen:

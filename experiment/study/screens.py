@@ -475,7 +475,7 @@ def _check_alike(study: Study, blocks: list[int]) -> None:
 def _check_practice(study: Study, i: int) -> None:
     settings: Mapping[str, Any] = study.get("procedure", i).get("practice", {})
     share = settings.get("pass")
-    if share and int(share.rstrip("%")) > 100:
+    if share and int(share.partition("%")[0]) > 100:
         raise UserError(
             f"{study.place('procedure', i, 'practice', 'pass')} is {share!r}; it lies between 0% and 100%"
         )

@@ -625,11 +625,12 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
             named_questions = listing(list(map(_question, screen["questions"])))
             sentences.append(f"A screen of questions {verbs['asks']} for {named_questions}.")
         elif screen["kind"] == "practice":
-            passing = screen.get("pass")
+            passing, last = screen.get("pass"), screen.get("of_last")
+            of_last = f" of the last {last} trials" if last else ""
             needed = (
                 ""
                 if passing is None
-                else f"; {passing:.0%} {verbs['have']} to be correct within {_counted(screen['attempts'], 'attempt')}"
+                else f"; {passing:.0%}{of_last} {verbs['have']} to be correct within {_counted(screen['attempts'], 'attempt')}"
             )
             sentences.append(
                 f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."

@@ -5,7 +5,7 @@ import pack from "../../experiment/languages/data/en.json";
 import { type StepData, trialPayload } from "../src/procedure/payload";
 import type { Feedback, Plan, PlannedTrial, PracticeScreen } from "../src/procedure/plan";
 import { stimulusTexts } from "../src/procedure/plan";
-import { isCorrect, isThrough, practiceOutcome, rightAnswer } from "../src/procedure/practice";
+import { isCorrect, isEarlyEnough, isThrough, practiceOutcome, rightAnswer } from "../src/procedure/practice";
 import { BriefShelf, Progress } from "../src/procedure/progress";
 import { isDue } from "../src/procedure/screen_nodes";
 import type { Conduct } from "../src/procedure/session";
@@ -198,6 +198,17 @@ describe("practice", () => {
   test("only trials that ask count towards the criterion", () => {
     const two = practising([trial(0, [CHOOSE]), trial(1, [CHOOSE]), trial(2, [READ])]);
     expect(practiceOutcome({ ...two, pass: 1 }, 1, correct(2))).toEqual({ right: 2, total: 2, needed: 2, then: "go on" });
+  });
+
+  test("a criterion about the last trials is reached before all are answered", () => {
+    const last = { ...five, pass: 0.5, of_last: 2 };
+    const verdicts = (...given: boolean[]) => Object.fromEntries(given.map((right, index) => [index, right]));
+    expect(isEarlyEnough(last, 1, verdicts(true))).toBe(false);
+    expect(isEarlyEnough(last, 1, verdicts(false, false))).toBe(false);
+    expect(isEarlyEnough(last, 1, verdicts(false, false, true))).toBe(true);
+    expect(isEarlyEnough(five, 1, correct(5))).toBe(false);
+    expect(practiceOutcome(last, 1, verdicts(false, false, true))).toEqual({ right: 1, total: 2, needed: 1, then: "go on" });
+    expect(practiceOutcome(last, 1, verdicts(true, true, true, false, false))).toMatchObject({ right: 0, then: "again" });
   });
 
   test("without a criterion always goes on", () => {

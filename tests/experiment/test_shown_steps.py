@@ -191,3 +191,26 @@ def test_a_style_is_a_value_or_that_of_the_version(make, tmp_path):
     (tmp_path / "study.yaml").write_text(text.replace("colour: ink", "colour: inc"), "utf-8")
     with pytest.raises(UserError, match="'inc'"):
         make_items(load_study(tmp_path))
+
+
+def test_practice_to_a_criterion_is_about_trials_that_ask(make, tmp_path):
+    make("{role: practice}")
+    rows = [f"p{i},It rains,Rain?,Yes" for i in range(6)]
+    (tmp_path / "practice.csv").write_text(
+        "item,sentence,question,answer\n" + "\n".join(rows) + "\n", "utf-8"
+    )
+    text = (tmp_path / "study.yaml").read_text("utf-8")
+
+    def screen(criterion: str) -> Any:
+        practice = f"procedure:\n  - practice: {{items: practice.csv, pass: {criterion}, attempts: 3}}\n"
+        (tmp_path / "study.yaml").write_text(text.replace("procedure:\n", practice), "utf-8")
+        study = load_study(tmp_path)
+        return plan_session(study, make_items(study).items, list_id=1)["screens"][0]
+
+    assert (screen("75%")["pass"], "of_last" in screen("75%")) == (0.75, False)
+    assert (screen("80% of last 5")["pass"], screen("80% of last 5")["of_last"]) == (0.8, 5)
+    with pytest.raises(UserError, match=r"practice-1.* 7 trials, .* 6"):
+        screen("80% of last 7")
+    for wrong in ("80 of last 5", "80% of 5", "80% of last 0"):
+        with pytest.raises(UserError, match=r"study\.yaml, line \d+: .*pass"):
+            screen(f"'{wrong}'")

@@ -43,6 +43,7 @@ from experiment.people.recruitment.codes import (
     outcome_named,
     platforms,
 )
+from experiment.procedure.plan_builder import asked_of
 from experiment.procedure.questions import is_eligible, right_answers
 from experiment.session_minutes import shortest_seconds
 from experiment.store import records
@@ -374,7 +375,7 @@ def _has_criterion(screen: Mapping[str, Any]) -> bool:
 
 def _needed(practice: Mapping[str, Any]) -> int:
     share: float = practice["pass"]
-    return math.ceil(share * len(practice["trials"]) - 1e-9)
+    return math.ceil(share * (practice.get("of_last") or len(asked_of(practice["trials"]))) - 1e-9)
 
 
 def _is_failed(connection: Connection, session_id: str, screen: Mapping[str, Any]) -> bool:
@@ -386,23 +387,39 @@ def _is_failed(connection: Connection, session_id: str, screen: Mapping[str, Any
 
 
 def _practised(connection: Connection, session_id: str, practice: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the correct practice trials in the best of the allowed passes, and the number of answered passes.
-
-    A trial's first answer is its first pass, whatever its attempt: one that was seen and not answered counts as an attempt.
-    """
-    planned = {trial["trial_index"] for trial in practice["trials"]}
+    """Return the correct practice trials in the best of the allowed passes, and the number of answered passes."""
+    planned = [trial["trial_index"] for trial in practice["trials"]]
     verdicts = (
         select(scores.c.trial_index, scores.c.attempt, scores.c.correct)
         .where(scores.c.session_id == session_id, scores.c.trial_index.in_(planned))
         .order_by(scores.c.trial_index, scores.c.attempt, scores.c.score_id)
     )
     answers = {(index, attempt): bool(correct) for index, attempt, correct in connection.execute(verdicts)}
-    passes, right = Counter[int](), Counter[int]()
+    return practice_result(practice, answers)
+
+
+def practice_result(practice: Mapping[str, Any], answers: Mapping[tuple[int, int], bool]) -> tuple[int, int]:
+    """Return the correct practice trials in the best of the allowed passes, and the number of answered passes.
+
+    A trial's first answer is its first pass, whatever its attempt: one that was seen and not answered counts as an attempt.
+    Trials that only show a text are not counted. If the criterion is about the last trials (``of_last``), the best so many in a
+    row count.
+
+    Parameters
+    ----------
+    answers : mapping
+        Whether the answer to a trial (index, attempt) was correct, in this order.
+    """
+    planned = [trial["trial_index"] for trial in asked_of(practice["trials"])]
+    passes = Counter[int]()
+    right: dict[int, list[bool]] = {}  # by pass, in the order of the plan
     for (index, _), is_right in answers.items():
         passes[index] += 1
         if passes[index] <= (practice.get("attempts") or 1):
-            right[passes[index]] += is_right
-    return max(right.values(), default=0), min((passes[index] for index in planned), default=0)
+            right.setdefault(passes[index], []).append(is_right)
+    last = practice.get("of_last") or max(len(planned), 1)
+    best = max((sum(row[i : i + last]) for row in right.values() for i in range(len(row))), default=0)
+    return best, min((passes[index] for index in planned), default=0)
 
 
 def _let_in(questions: Sequence[dict[str, Any]], given: Sequence[Mapping[str, Any]]) -> bool:

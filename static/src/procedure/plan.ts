@@ -119,6 +119,8 @@ export type PracticeScreen = {
   block: string;
   feedback: Feedback | null;
   pass: number | null;
+  /** The number of latest trials that the criterion is about; all without it. */
+  of_last?: number;
   attempts: number | null;
   trials: PlannedTrial[];
 };

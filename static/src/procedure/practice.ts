@@ -52,12 +52,19 @@ export interface PracticeOutcome {
   then: "go on" | "again" | "end";
 }
 
+/** How a pass through practice stands: of all trials that ask, or of the last ones where the criterion is about these. */
 export function practiceOutcome(screen: PracticeScreen, pass: number, correct: Record<number, boolean>): PracticeOutcome {
-  const judged = screen.trials.filter((trial) => isMaze(trial) || trial.steps.at(-1)?.step !== "read");
-  const total = judged.length;
-  const right = judged.filter((trial) => correct[trial.trial_index]).length;
+  const asked = screen.trials.filter((trial) => isMaze(trial) || trial.steps.at(-1)?.step !== "read");
+  const answered = asked.filter((trial) => trial.trial_index in correct);
+  const total = screen.of_last ?? asked.length;
+  const right = answered.slice(-total).filter((trial) => correct[trial.trial_index]).length;
   if (screen.pass === null || screen.pass === undefined) return { right, total, needed: null, then: "go on" };
   const needed = Math.ceil(screen.pass * total - 1e-9);
-  if (right >= needed) return { right, total, needed, then: "go on" };
+  if (right >= needed && answered.length >= total) return { right, total, needed, then: "go on" };
   return { right, total, needed, then: pass < (screen.attempts ?? 1) ? "again" : "end" };
+}
+
+/** Whether practice ends before all its trials, because the last ones were good enough. */
+export function isEarlyEnough(screen: PracticeScreen, pass: number, correct: Record<number, boolean>): boolean {
+  return Boolean(screen.of_last) && practiceOutcome(screen, pass, correct).then === "go on";
 }

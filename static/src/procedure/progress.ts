@@ -166,7 +166,9 @@ export class Progress {
   share(screens: readonly Screen[] = this.plan.screens): number {
     const trials = screens.flatMap(trialsOf);
     if (trials.length === 0) return 0;
-    return trials.filter((trial) => this.isAnswered(trial)).length / trials.length;
+    const endsEarly = (screen: Screen, place: number): boolean => screen.kind === "practice" && Boolean(screen.of_last) && this.isOver(place);
+    const over = new Set(this.plan.screens.filter(endsEarly).flatMap(trialsOf));
+    return trials.filter((trial) => this.isAnswered(trial) || over.has(trial)).length / trials.length;
   }
 
   private save(): void {

@@ -6,7 +6,7 @@ import { FixationPlugin } from "../plugins/fixation";
 import { type PagesData, PagesPlugin } from "../plugins/pages";
 import { feedbackNode, type Judged, judgeHere, judgeThere } from "./feedback_nodes";
 import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsScreen, Screen } from "./plan";
-import { isCorrect, isThrough, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
+import { isCorrect, isEarlyEnough, isThrough, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
 import { readyNodes } from "./ready_nodes";
 import { asksAnything, breakNode, deviceNode, fullScreenNode, isDue, questionsNode, screenSizeNode } from "./screen_nodes";
@@ -146,7 +146,10 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
     });
     return {
       timeline: [...ready, ...steps, ...(feedback ? [feedbackNode(feedback, language, conduct, () => last)] : [])],
-      conditional_function: () => !(trial.trial_index in progress.practice(place).correct),
+      conditional_function: () => {
+        const { pass, correct } = progress.practice(place);
+        return !(trial.trial_index in correct) && !isEarlyEnough(screen, pass, correct);
+      },
     };
   });
   const next = plan.screens.slice(place + 1).find((one) => one.kind === "block");

@@ -15,6 +15,7 @@ import pytest
 from experiment.models.runs.status import readers_of
 from experiment.people.recruitment.admission import places_taken
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
+from experiment.people.recruitment.return_links import _needed, practice_result
 from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store.session_activity import stamp
@@ -101,6 +102,20 @@ def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(recruiting, pr
     told = person.finish(len(person.trials()) - 1 + len(practice)).body
     assert (told["held"], told["completion_code"] is None) == (reason is not None, reason is not None)
     assert site.session(person)["held_reason"] == reason
+
+
+def test_only_trials_that_ask_count_in_practice_and_of_these_the_last_where_a_study_says_so():
+    kinds = ("choose", "read", "choose", "choose", "read", "choose")
+    trials = [{"trial_index": index, "trial_type": kind} for index, kind in enumerate(kinds)]
+    practice = {"pass": 0.5, "attempts": 2, "trials": trials}
+    first = {(0, 1): False, (2, 1): True, (3, 1): True, (5, 1): False}
+    assert practice_result(practice, first) == (2, 1)
+    assert _needed(practice) == 2
+    last = {**practice, "pass": 1.0, "of_last": 2}
+    assert practice_result(last, first) == (2, 1)
+    assert _needed(last) == 2
+    again = {(0, 1): True, (2, 1): False, (3, 1): True, (0, 2): False, (2, 2): True, (3, 2): True}
+    assert practice_result(last, dict(sorted(again.items()))) == (2, 0)
 
 
 FAILED = {"block": "practice-1", "then": "end"}
