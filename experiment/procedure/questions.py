@@ -290,7 +290,7 @@ def comprehension_screen(study: Study, number: int, given: Mapping[str, Any]) ->
 
 def right_answers(questions: Sequence[Question], answers: Mapping[str, Any]) -> int:
     """Return the number of correct answers about instructions; of several options, exactly the correct ones."""
-    return sum(_is_right(question, answers.get(question["name"])) for question in questions)
+    return sum(_is_right(question, _answer_to(question, answers)) for question in questions)
 
 
 def _is_right(question: Question, given: Any) -> bool:

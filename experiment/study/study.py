@@ -483,10 +483,11 @@ class Study:
     def _row_files(self) -> Iterator[str]:
         """Yield the tables that hold the rows of a matrix of questions."""
         for screen in self.source.data["procedure"]:
-            questions = screen.get("questions")
-            for given in questions.values() if isinstance(questions, Mapping) else ():
-                if isinstance(given.get("rows"), str):
-                    yield given["rows"]
+            for part in (screen, screen.get("instructions")):
+                questions = part.get("questions") if isinstance(part, Mapping) else None
+                for given in questions.values() if isinstance(questions, Mapping) else ():
+                    if isinstance(given.get("rows"), str):
+                        yield given["rows"]
 
     def practice_files(self) -> list[tuple[str, KeyPath]]:
         """Return each practice item file named in the procedure, with the path of the setting."""

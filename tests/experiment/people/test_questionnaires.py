@@ -140,6 +140,24 @@ def test_a_page_that_is_opened_again_is_told_the_answers_on_which_later_question
     assert "is_reversed" not in shown and "accept" not in shown and "leisure" not in shown
 
 
+def test_rows_about_instructions_are_right_by_their_score(make_study, serve_study):
+    rows = "type: matrix, rows: {r1: F is yes., r2: F is no.}, reversed: [r2], points: [wrong, right], score: sum, accept: 4 to 4"
+    asked = f"{{pages: instructions.md, questions: {{keys: {{ask: True?, {rows}}}}}}}"
+    site = serve_study(make_study(("- instructions: instructions.md", f"- instructions: {asked}")))
+    person = site.begin()
+    for second, then in (("right", "again"), ("wrong", "go_on")):
+        told = person.tell("comprehension-1", {"keys_r1": "right", "keys_r2": second})
+        assert told.body["then"] == then
+
+
+def test_nothing_remains_of_the_answers_of_someone_who_has_them_deleted(site):
+    person = site.begin()
+    person.tell("questions-1", ANSWERS)
+    assert "habit_r1': 'yes" in site.everything()
+    assert person.event("stop", {"then": "delete"}).status in (200, 201)
+    assert "habit_r1': 'yes" not in site.everything()
+
+
 def test_missed_checks_among_rows_are_a_sign_for_the_dashboard(site):
     careful, careless, untouched = (site.begin() for _ in range(3))
     for person, answer in ((careful, "partly"), (careless, "no")):
