@@ -236,6 +236,10 @@ CELL_PX = 17.28
 """Width of a character of the stimuli in CSS pixels, unless a study sets it by ``screen_size`` (1.6 rem of 18 px, 0.6 em)."""
 MARGIN_PX = 54
 """Left and right margins of the lines together."""
+LINE_PX = 46.08
+"""Height of a line of the stimuli (1.6 times their size)."""
+AROUND_PX = 244
+"""Height of all that is above and below the lines of a text."""
 LONGEST = 120
 """The longest line that ``line_length`` allows, in characters."""
 
@@ -256,7 +260,7 @@ def reading_remarks(study: Study, items: Sequence[Item]) -> list[str]:
         if read.get("by") == "chunk":
             remarks += _whole_chunks(where, read, shown)
         screens = {name: reading_screens(read, item, length) for name, item in shown.items()}
-        _require_room(study, where, screens)
+        remarks += _require_room(study, where, read, screens)
         if read.get("as", "whole") != "whole":
             remarks += _breaks(where, read, screens, length)
         if "for" in read:
@@ -330,13 +334,16 @@ def _frames(where: str, read: Mapping[str, Any], screens: Mapping[str, Screens])
     return f"note: {where}: a {what} stands for {number} frames of a 60 Hz screen ({times_shown} ms){blank}"
 
 
-def _require_room(study: Study, where: str, screens: Mapping[str, Screens]) -> None:
-    """Raise an error for a line wider than the smallest admitted window."""
+def _require_room(
+    study: Study, where: str, read: Mapping[str, Any], screens: Mapping[str, Screens]
+) -> Iterator[str]:
+    """Raise an error for a text that overflows the smallest admitted window; report texts that readers may scroll."""
     smallest = study.get("participants", "eligible", "screen")
     if smallest is None or any("screen_size" in screen for screen in study.get("procedure")):
         return  # without a rule each page requests the window that it needs; a measured size differs between screens
-    width = int(smallest.split("x")[0])
-    room = int((width - MARGIN_PX) / CELL_PX)
+    width, height = map(int, smallest.split("x"))
+    room, room_below = int((width - MARGIN_PX) / CELL_PX), int((height - AROUND_PX) / LINE_PX)
+    too_high = []
     for name, of_text in screens.items():
         longest = max(cells(line) for _, lines in of_text for line in lines)
         if longest > room:
@@ -347,3 +354,16 @@ def _require_room(study: Study, where: str, screens: Mapping[str, Screens]) -> N
                 mend=f"Set `line_length: {room}`, so that everyone reads the same shorter lines, or allow windows of {needed} "
                 "pixels and more.",
             )
+        if max(len(lines) for _, lines in of_text) > room_below:
+            too_high.append(name)
+    if not too_high:
+        return
+    most = max(len(lines) for _, lines in screens[too_high[0]])
+    needed = math.ceil(most * LINE_PX) + AROUND_PX
+    told = (
+        f"{where}: {too_high[0]} has {most} lines and needs a window {needed} pixels high; participants.eligible.screen "
+        f"allows {smallest}, which holds {room_below} lines"
+    )
+    if read.get("as", "whole") != "whole" or "for" in read:
+        raise UserError(told, mend=f"Shorten it, or allow windows of {width}x{needed} pixels and more.")
+    yield f"note: {told}; in smaller windows readers scroll ({len(too_high)} of {len(screens)} texts)"

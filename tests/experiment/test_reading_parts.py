@@ -419,3 +419,23 @@ def test_a_summary_says_how_texts_are_read(parted, settings, parts):
     study, _ = first_trial(timed(parted, settings), "intact")
     told = str(tell(study, study.items).session)
     assert all(part in told for part in parts)
+
+
+@pytest.mark.parametrize(
+    "mode", ["whole", "moving_window", "cumulative", "centred, by: sentence", "whole, for: 9 s"]
+)
+def test_a_text_that_overflows_the_smallest_window_is_refused_in_every_mode(make_study, mode):
+    def study(screen, length=40):
+        small = ("seed: 7\n", f"seed: 7\nparticipants: {{eligible: {{screen: {screen}}}}}\n")
+        modes = ("as: moving_window", f"as: {mode}")
+        return reading(make_study, small, modes, block=f"      line_length: {length}\n")
+
+    assert make_items(study("1024x640")).items
+    with pytest.raises(UserError, match=r"\b6\d\b.*holds 56 characters"):
+        make_items(study("1024x640", length=64))
+    flat = study("1024x360")
+    if mode == "whole":
+        assert any("scroll" in line for line in make_items(flat).remarks)
+    else:
+        with pytest.raises(UserError, match=r"3 lines.*383 pixels.*2 lines"):
+            make_items(flat)
