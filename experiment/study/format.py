@@ -310,7 +310,16 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
     return f"{place}: {error.message}"
 
 
+CANNOT = {
+    "say": "needs the onset of speech; a microphone's delay is unknown in browsers, and models of text do not speak. Take lexical "
+    "decision (choose) or typing (recover)",
+}
+"""Steps that wrods knows and refuses, with the reason and what to take instead."""
+
+
 def _say_unknown(place: str, key: str, settings: dict[str, Any], root: Any) -> str:
+    if key in CANNOT and settings.keys() >= {"choose", "read"}:
+        return f"{place}: {key} {CANNOT[key]}"
     setting_names = sorted(settings)
     deeper = [name for name in setting_names if key in _settings_of(settings[name], root)]
     close = nearest(key, setting_names)

@@ -65,6 +65,7 @@ def test_broken_yaml_names_its_line():
         ("initial: {", "In-tact: none, in_tact: {", "'In-tact' and 'in_tact'"),
         ("wrods: 1", "wrods: 2", "wrods is 2.* 1"),
         ("seed: 7", "seed: 7\npublished: [items]", "`words`"),
+        ("- choose: {", "- say: {show: word}\n        - choose: {", r"trial\[1\]\.say: .*choose.*recover"),
         ("- debrief", "- full_screen: true\n  - full_screen: true\n  - debrief", "full_screen"),
     ],
 )
