@@ -10,7 +10,7 @@ import pytest
 
 from analysis import load
 from analysis.report.inline import plain_text
-from analysis.report.method import _settings, method_parts, models_table
+from analysis.report.method import _models, _settings, method_parts, models_table
 from analysis.report.references import known
 from tests.analysis.letter_study import study_rows, write_handover
 
@@ -103,3 +103,19 @@ def test_each_of_several_temperatures_is_told_with_the_trials_that_had_it() -> N
     (setting,) = _settings({}, rows)
     low, high = setting.split(" and ")
     assert low.startswith("temperature 0 (") and high.startswith("0.7 (") and low[14:] != high[4:]
+
+
+def test_replies_in_which_a_papers_rules_find_no_text_are_counted_where_its_scoring_is_told(
+    tmp_path: Path,
+) -> None:
+    tables = load(write_handover(tmp_path, study_rows(models=("restorer",)), readers=READERS))
+    of_model = tables.trials["reader_group"] == "restorer"
+    assert _models(tables, None)["published"] is None
+    tables.trials["scorer"] = (
+        tables.trials["scorer"].astype(object).mask(of_model, "published_scrambled_bench-1")
+    )
+    tables.trials["response"] = tables.trials["response"].astype(object).mask(of_model, "a text")
+    assert _models(tables, None)["published"] == 0
+    first = tables.trials.index[of_model][:3]
+    tables.trials.loc[first, "response"] = ["", None, ""]
+    assert _models(tables, None)["published"] == 3

@@ -195,7 +195,9 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
     scored = pd.concat([*trials.values(), tables.trials.iloc[:0]])
     scored = scored[scored["scorer"].astype("str").str.match("published_(?!none)")]
     return {
-        "published": int((is_valid(scored) & scored["response"].isna()).sum()) if len(scored) else None,
+        "published": int((is_valid(scored) & scored["response"].fillna("").eq("")).sum())
+        if len(scored)
+        else None,
         **{"models": len(models), "silent": silent, "baselines": baselines, "table": table},
         "all_imported": all(_imported(readers[name]) for name in models),
         "has_same": len(models) > 1 or bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
