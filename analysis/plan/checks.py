@@ -60,6 +60,9 @@ class PlanContext:
     times_words: bool = True  # whether people's times on single words are measured
     reads_for_set_times: bool = False  # whether every text that is read ends by itself
     scales: Collection[str] = ()  # the ends of each scale on which trials are rated
+    unscored: Collection[
+        str
+    ] = ()  # further steps with which trials end and that no answer is right or wrong in
 
 
 def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -256,10 +259,14 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
             "Write trials: rate.",
             ("trials",),
         )
-    elif "correct" in measured and (spec.get("trials") == "rate" or steps == ["rate"]):
+    elif "correct" in measured and {spec.get("trials") or step for step in steps} <= {
+        "rate",
+        *design.unscored,
+    }:
+        step = spec.get("trials") or steps[0]
         yield PlanFault(
-            " is 'correct', and no rating is right or wrong",
-            "Measure rating, or another step's answers.",
+            f" is 'correct', and no {'rating' if step == 'rate' else f'answer to {step}'} is right or wrong",
+            f"Measure {'rating' if step == 'rate' else 'rt'}, or another step's answers.",
             ("measure",),
         )
     if measured & OF_RATINGS and "rate" not in steps:

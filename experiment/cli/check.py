@@ -51,6 +51,7 @@ def build(study: Path) -> None:
     """
     from experiment.building import build_study
     from experiment.checking import load_study
+    from experiment.trust import are_trusted, files_of
     from stimuli.recipes.conditions import describe_conditions
 
     loaded = load_study(study)
@@ -66,7 +67,8 @@ def build(study: Path) -> None:
     _tell_audit(built)
     click.echo(f"SHA-256 {built.sha256}")
     named = shlex.quote(str(study))
-    click.echo(f"Next: wrods preview {named}, wrods serve {named} or wrods run {named}")
+    first = "" if are_trusted(files_of(loaded).values()) else f"wrods trust {named}, then "
+    click.echo(f"Next: {first}wrods preview {named}, wrods serve {named} or wrods run {named}")
 
 
 def tell_skipped(skipped: list[str]) -> None:

@@ -580,6 +580,7 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         {f"{scale['from']} to {scale['to']}" for scale in study.scales}
         if faults.is_sound(("procedure",)) and factors is not None and not faults.found
         else (),
+        [name for name, declared in study.own_types.items() if declared.scorer is None],
     )
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 

@@ -121,7 +121,6 @@ def tell(
         f"Design: {session.factors}{'. ' if study.factors else '; '}{session.lists}",
         f"Procedure: {', '.join(session.screens)}. {length}{wanted}",
         session.told,
-        describe_types(study.own_types),
         *_model_lines(models),
         asked_in_english(study, study.models),
         _left_out(study),
@@ -389,7 +388,7 @@ def session_told(
         f"{minutes_in_words(allowed)} more."
         if allowed
         else "",
-        _told_to_readers(plan, verbs),
+        " ".join(filter(None, (_told_to_readers(plan, verbs), describe_types(study.own_types)))),
         papers_wording(study),
         _session_rules(study),
         {
@@ -670,7 +669,8 @@ def _restricted(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         noun
         for trial in tests
         for noun in dict.fromkeys(
-            STEP_NOUNS.get(step["step"], f"the step {step['step']}") for step in trial["steps"]
+            STEP_NOUNS.get(step["step"], f"the step {step.get('type', step['step'])}")
+            for step in trial["steps"]
         )
     )
     for noun, number in having.items():

@@ -124,13 +124,13 @@ class OwnType(TrialType):
 
 
 def describe_types(types: Mapping[str, OwnType]) -> str:
-    """Describe a study's own trial types in a sentence; empty if it has none."""
-    texts = [
-        f"{name} (version {declared.version}), for {'people and models' if declared.is_for_models else 'people only'}, "
-        f"records {', '.join(declared.recorded)}"
+    """Describe a study's own trial types in sentences; empty if it has none."""
+    return " ".join(
+        f"Trial type {name} of this study (version {declared.version}, for "
+        f"{'people and models' if declared.is_for_models else 'people only'}): {declared.about.rstrip('.')}. It records "
+        f"{', '.join(declared.recorded)}."
         for name, declared in types.items()
-    ]
-    return f"Trial types of this study: {'; '.join(texts)}." if texts else ""
+    )
 
 
 class HasOwnTypes(Protocol):

@@ -298,6 +298,16 @@ def test_models_leave_out_what_only_people_can_do(tapping: Path) -> None:
     assert "people only" in told and "tap" in told
 
 
+def test_a_type_without_a_scorer_has_no_accuracy_to_plan(tapping: Path) -> None:
+    file = tapping / "study.yaml"
+    plan = "\nanalysis:\n  planned:\n    tempo: {measure: %s, compare: tempo, between: [human]}\n"
+    text = file.read_text("utf-8")
+    file.write_text(text + plan % "correct", "utf-8")
+    assert "'correct'" in faults_of(tapping) and "tap" in faults_of(tapping)
+    file.write_text(text + plan % "rt", "utf-8")
+    load_study(tapping)
+
+
 def test_simulated_readers_fill_the_fields_as_declared(tapping: Path, associations: Path) -> None:
     plan = plan_of(tapping)
     about = plan["own_types"]["tap"]
