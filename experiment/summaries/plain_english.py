@@ -388,7 +388,7 @@ def session_told(
         f"{minutes_in_words(allowed)} more."
         if allowed
         else "",
-        " ".join(filter(None, (_told_to_readers(plan, verbs), describe_types(study.own_types)))),
+        " ".join(filter(None, (_told_to_readers(study, plan, verbs), describe_types(study.own_types)))),
         papers_wording(study),
         _session_rules(study),
         {
@@ -604,10 +604,14 @@ def _screens(study: Study) -> tuple[str, ...]:
     return tuple(kind if count == 1 else f"{count:,} {more.get(kind, f'{kind}s')}" for kind, count in runs)
 
 
-def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
+def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
     """Describe the questions about instructions, the practice criterion, and the feedback in blocks."""
     sentences = []
     is_one = sum(screen["kind"] == "block" for screen in plan["screens"]) == 1
+    # the levels between sessions say how their texts are read
+    reads_in_other_ways = any(
+        "read" in sets for factor in study.between for sets in study.step_levels.get(factor, {}).values()
+    )
     for screen in plan["screens"]:
         comprehension = screen.get("comprehension")
         if comprehension:
@@ -642,7 +646,7 @@ def _told_to_readers(plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
                 *([_counted(checked, "attention check") + " among them"] if checked else []),
                 *([f"a break after every {every}"] if every and every < len(screen["trials"]) else []),
                 *_restricted(screen["trials"]),
-                *_reading(screen["trials"]),
+                *(() if reads_in_other_ways else _reading(screen["trials"])),
                 *_scales(screen["trials"]),
                 *_time_limits(screen["trials"]),
             ]

@@ -439,3 +439,15 @@ def test_a_text_that_overflows_the_smallest_window_is_refused_in_every_mode(make
     else:
         with pytest.raises(UserError, match=r"3 lines.*383 pixels.*2 lines"):
             make_items(flat)
+
+
+def test_a_summary_leaves_the_way_to_read_to_the_levels_that_set_it(parted):
+    folder = parted(mode="moving_window", unit="word", load=False)
+    file = folder / "study.yaml"
+    between = (
+        "between: {display: {window: {read: {as: moving_window}}, alone: {read: {as: centred}}}}, lists: one"
+    )
+    file.write_text(file.read_text("utf-8").replace("lists: one", between), "utf-8")
+    study = load_study(folder)
+    told = str(tell(study, make_items(study).items).session)
+    assert "word by word" not in told
