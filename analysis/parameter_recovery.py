@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,21 @@ from scipy.special import expit, logit
 from analysis.answers import failures_as_wrong, judged
 from analysis.arrays import Array
 from analysis.costs.words import TARGET, region_rows, word_table
+from analysis.factorial import cells_shown
 from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
 from analysis.measures.accuracy import with_chance
-from analysis.plan import MEASURES, PLANNABLE, RATING, Plan, against_reference
+from analysis.plan import (
+    MEASURES,
+    PLANNABLE,
+    RATING,
+    CrossedFactors,
+    Measure,
+    Plan,
+    against_reference,
+    compared_together,
+    usual_contrasts,
+)
 from analysis.planned import scale_of_ratings
 from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
@@ -25,6 +37,8 @@ from stimuli.errors import UserError
 
 TRUTH_OF = {"correct": "accuracy", "reading_time": "time", "rt": "time", "rating": "rating"}
 SIMULATED = "simulated"
+CROSSED = " x "
+"""Between the factors, and the levels, of a simulated effect of a combination."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +82,21 @@ def recovery_plans(tables: Tables) -> list[Plan]:
     if not truth or used.empty:
         return []
     summed = "reading_time" if reads_word_by_word(tables) else None
+    measures = [
+        measure
+        for name, measure in (MEASURES | {RATING.name: RATING}).items()
+        if name != summed and name in used and used[name].notna().any()
+        if measure != RATING or scale_of_ratings(tables) is not None
+    ]
+
+    def effects_on(measure: Measure) -> Mapping[str, Any]:
+        given: Mapping[str, Any] = truth.get(TRUTH_OF[measure.name]) or {"effects": {}}
+        return dict(given["effects"])
+
     plans = []
     for factor, levels in tables.factors.items():
-        for name, measure in (MEASURES | {RATING.name: RATING}).items():
-            given = truth.get(TRUTH_OF[name])
-            if name == summed or name not in used or (measure == RATING and scale_of_ratings(tables) is None):
-                continue
-            if given and factor in given.get("effects", {}) and used[name].notna().any():
+        for measure in measures:
+            if any(factor in effect.split(CROSSED) for effect in effects_on(measure)):
                 contrasts = against_reference(levels)
                 label = f"recovery of {measure.noun}{f' by {factor}' if len(tables.factors) > 1 else ''}"
                 plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
@@ -84,11 +106,22 @@ def recovery_plans(tables: Tables) -> list[Plan]:
                 label = f"recovery of {measure.noun} by {factor}"
                 contrasts = against_reference(levels)
                 plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
+    pairs = compared_together(tables.dictionary["planned"], tables.factors)
+    factors = {name: tuple(levels) for name, levels in tables.factors.items()}
+    for measure, pair in product(measures, pairs):
+        if any(set(effect.split(CROSSED)) == set(pair) for effect in effects_on(measure)):
+            crossing = CrossedFactors(pair, (factors[pair[0]], factors[pair[1]]))
+            label = f"recovery of {measure.noun} by {crossing.name}"
+            asked = usual_contrasts(crossing.by_factor)
+            plan = Plan(label, False, measure, crossing.name, crossing.cells, ("simulated",), asked)
+            plans.append(replace(plan, factors=factors, crossing=crossing))
     return plans
 
 
 def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     """Compare one analysis of simulated readers with what they were given."""
+    if analysis.plan.crossing is not None:
+        return list(_recovered_interactions(analysis, analysis.plan.crossing, tables))
     if analysis.model is None:
         return []
     measure, factor = analysis.plan.measure, analysis.plan.factor
@@ -99,7 +132,7 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
     quantity, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
     of_model = _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
     expected = expected_levels(*of_model)
-    effects = {level: float(value) for level, value in given["effects"][factor].items()}
+    effects = {level: float(value) for level, value in given["effects"].get(factor, {}).items()}
     results = []
     for effect in analysis.effects:
         level, compared_with = effect.term.removeprefix(factor), ""
@@ -124,6 +157,38 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         if put_in:
             results.append(Recovered(*quantity, label, deviations[unit], sd, None, None, put_in=put_in))
     return results
+
+
+def _recovered_interactions(
+    analysis: Analysis, crossing: CrossedFactors, tables: Tables
+) -> Iterator[Recovered]:
+    """Compare interactions, on the scale of their contrasts, with what the simulated effects lead to in the cells."""
+    measure, truth = analysis.plan.measure, tables.dictionary["truth"]
+    given = truth[TRUTH_OF[measure.name]] | (scale_of_ratings(tables) or {} if measure == RATING else {})
+    inside = [name for name in given["effects"] if set(name.split(CROSSED)) <= set(crossing.factors)]
+    put_in = {}
+    for cell in crossing.cells:
+        shown = dict(zip(crossing.factors, crossing.pair_of(cell), strict=True))
+        levels = {name: CROSSED.join(shown[factor] for factor in name.split(CROSSED)) for name in inside}
+        put_in[cell] = sum(float(given["effects"][name].get(level, 0.0)) for name, level in levels.items())
+    others = {name: effects for name, effects in given["effects"].items() if name not in inside}
+    rows = _generated(analysis, tables)
+    rows = rows.assign(**{crossing.name: cells_shown(rows, crossing.factors)})
+    in_cells = given | {"effects": {crossing.name: put_in, **others}}
+    expected = expected_levels(rows, crossing.name, crossing.cells, in_cells, truth.get("lapses"))
+    quantity = measure.name, measure.title, str(given["scale"])
+    if given["scale"] == "logit":
+        expected = {cell: 100 * float(expit(value)) for cell, value in expected.items()}
+        quantity = f"{measure.name}_points", measure.title, "points"
+    for contrast in analysis.contrasts:
+        if contrast.interaction and contrast.estimable and len(contrast.groups) == 1:
+            weights = crossing.weights(contrast.first, contrast.second, contrast.at)
+            in_model, simulated = (
+                sum(weight * of_cell[cell] for cell, weight in weights.items())
+                for of_cell in (expected, put_in)
+            )
+            numbers = in_model, contrast.estimate, contrast.low, contrast.high
+            yield Recovered(*quantity, contrast.label, *numbers, put_in=simulated)
 
 
 def _recovered_of_region(analysis: Analysis, given: Mapping[str, float]) -> Iterator[Recovered]:
@@ -237,11 +302,12 @@ def expected_deviations(
     )
     eta = _predictor(rows, factor, given) + float(given["effects"].get(factor, {}).get(levels[0], 0.0))
     variances = {unit: sd**2 for unit, sd in sds.items()} | {"residual": float(eta.var())}
-    for name, effect, constant in _other_factors(rows, factor, given):
+    for varied, effect, constant in _other_factors(rows, factor, given):
         for unit in constant[:1]:
             variances[unit] += float(effect.groupby(rows[unit]).first().var())
-        varied = [level for level in rows[name].unique() if level in given["effects"][name]]
-        shares = pd.crosstab(rows["participant"], rows[name], normalize="index")[varied]
+        shares = pd.crosstab(rows["participant"], varied.fillna(""), normalize="index").drop(
+            columns="", errors="ignore"
+        )
         own = float(given.get("slope_sd", 0.0)) ** 2
         variances["participant"] += own * float((shares**2).sum(axis=1).mean())
         variances["residual"] += own * float((shares - shares**2).sum(axis=1).mean())
@@ -265,7 +331,7 @@ def _predictor(rows: pd.DataFrame, factor: str, given: Mapping[str, Any], level:
     two apart.
     """
     eta = np.full(len(rows), float(given["intercept"]))
-    for _, effect, constant in _other_factors(rows, factor, given):
+    for _, effect, constant in _other_factors(rows, factor, given, level):
         shared = [unit for unit in constant if (rows.groupby(unit)[factor].nunique() <= 1).all()]
         is_of_level = rows[factor] == level
         if shared and is_of_level.any():
@@ -278,18 +344,34 @@ def _predictor(rows: pd.DataFrame, factor: str, given: Mapping[str, Any], level:
 
 
 def _other_factors(
-    rows: pd.DataFrame, factor: str, given: Mapping[str, Any]
-) -> Iterator[tuple[str, pd.Series[float], list[str]]]:
-    """Yield the other factors, their effects in each row, and the units (participants, items) that have one level each."""
+    rows: pd.DataFrame, factor: str, given: Mapping[str, Any], level: str | None = None
+) -> Iterator[tuple[pd.Series[str], pd.Series[float], list[str]]]:
+    """Yield the levels of the other factors, their effects in each row, and the units (participants, items) with one level each.
+
+    Combinations of factors are among them, also those with the factor itself; with ``level``, as if every row had that level.
+    """
+    at_level = rows if level is None else rows.assign(**{factor: level})
     for name, effects in given["effects"].items():
-        if name != factor and name in rows:
-            effect = rows[name].map({str(level): float(value) for level, value in effects.items()})
-            levels = {unit: rows.groupby(unit)[name].nunique() for unit in ("participant", "item")}
+        of_rows = levels_in(at_level, name)
+        if name != factor and of_rows is not None:
+            effect = of_rows.map({str(level): float(value) for level, value in effects.items()})
+            counts = {unit: of_rows.groupby(rows[unit]).nunique() for unit in ("participant", "item")}
             yield (
-                name,
+                of_rows.where(of_rows.isin(list(effects))),
                 effect.astype(float).fillna(0.0),
-                [unit for unit, count in levels.items() if (count <= 1).all()],
+                [unit for unit, count in counts.items() if (count <= 1).all()],
             )
+
+
+def levels_in(rows: pd.DataFrame, factor: str) -> pd.Series[str] | None:
+    """Return the level of a factor, or of several crossed ones (``a x b``), in each row; None without a column of it."""
+    names = factor.split(CROSSED)
+    if not set(names) <= set(rows):
+        return None
+    levels = rows[names[0]].astype(str)
+    for name in names[1:]:
+        levels = levels + CROSSED + rows[name].astype(str)
+    return levels
 
 
 def _right(eta: Array, rows: pd.DataFrame, given: Mapping[str, Any], lapses: Mapping[str, Any]) -> float:
@@ -308,9 +390,9 @@ def _mean_rating(
     low, high = float(given["from"]), float(given["to"])
     variance = sum(float(given.get(f"{unit}_sd", 0.0)) ** 2 for unit in ("participant", "item", "residual"))
     slopes = sum(
-        rows[name].isin(list(effects)).to_numpy()
+        levels.isin(list(effects)).to_numpy()
         for name, effects in given["effects"].items()
-        if name in rows
+        if (levels := levels_in(rows, name)) is not None
     )
     spread = np.maximum(np.sqrt(variance + float(given.get("slope_sd", 0.0)) ** 2 * slopes), 1e-9)
     if given["labels"] is None:

@@ -21,7 +21,13 @@ from analysis.readers import headed, spoken
 
 Line = Mapping[Hashable, Any]  # values by column
 COLUMNS = 3
-SCALES = {"logit": "log odds", "log_ms": "log ms", "latent": "scale points", "share": "share of trials"}
+SCALES = {
+    "logit": "log odds",
+    "log_ms": "log ms",
+    "latent": "scale points",
+    "points": "percentage points",
+    "share": "share of trials",
+}
 PANEL_HEIGHT, GAP = 1.85, 0.6
 UNITS = {
     "participants": ("participant", "participants"),

@@ -23,6 +23,7 @@ from analysis.frames import STRUCTURE
 from analysis.mixed import Fit
 from analysis.names import MARK, as_given, plain, upper_first
 from analysis.parameter_recovery import (
+    CROSSED,
     Recovered,
     recovered,
     recovered_lapses,
@@ -141,8 +142,14 @@ def _in_dictionary(dictionary: Mapping[str, Any], names: Mapping[str, str]) -> d
                 renamed[key] = keys(value)
         return renamed
 
+    def effects(simulated: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            CROSSED.join(names.get(name, name) for name in factor.split(CROSSED)): value
+            for factor, value in simulated.items()
+        }
+
     truth = dictionary["truth"] and {
-        name: part | ({"effects": keys(part["effects"])} if isinstance(part.get("effects"), dict) else {})
+        name: part | ({"effects": effects(part["effects"])} if isinstance(part.get("effects"), dict) else {})
         for name, part in dictionary["truth"].items()
     }
     return {
@@ -349,12 +356,16 @@ def _recovery(
         if done is None:
             progress(f"model: {plan.name}")
         # which effects were simulated is known: nothing is tested, but what the report tests has its interval there
-        analysis = replace((done or carry_out(plan, tables)).of_model, contrasts=())
+        carried_out = done or carry_out(plan, tables)
+        analysis = replace(carried_out.of_model, contrasts=())
         same = _same_model(analysis, analyses)
         if same is None:
             extra.append(analysis)
-        tested = () if same is None else same.of_model.contrasts
-        effects = recovered(replace(analysis, contrasts=tested), tables)
+        if plan.crossing is None:
+            tested = () if same is None else same.of_model.contrasts
+            effects = recovered(replace(analysis, contrasts=tested), tables)
+        else:
+            effects = recovered(carried_out, tables)
         fit = (same or analysis).fit
         fits += [fit] if effects and fit is not None else []
         recovered_effects += effects

@@ -24,7 +24,7 @@ from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.questions import is_eligible
 from experiment.procedure.steps import parts_of, region_lines, region_names
-from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects
+from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects, level_of
 from experiment.store import Store, records
 from experiment.study import Study
 from experiment.study.questionnaires import is_asked
@@ -382,7 +382,7 @@ class SimulatedReader:
         """Return what a trial's condition adds to the log time of a word by the regions that it is in."""
         names = (region_names(trial, word) or "").split(",")
         return sum(
-            levels.get(str(trial["condition"].get(factor)), 0.0)
+            levels.get(level_of(trial["condition"], factor), 0.0)
             for name in names
             for factor, levels in self.truth.regions.effects.get(name, {}).items()
         )
@@ -436,8 +436,8 @@ class SimulatedReader:
             effects.intercept + participant.gauss(0, effects.participant_sd) + item.gauss(0, effects.item_sd)
         )
         for factor, levels in effects.effects.items():
-            level = trial["condition"].get(factor)
-            if level is not None and level in levels:
+            level = level_of(trial["condition"], factor)
+            if level in levels:
                 slope = generator(self.seed, "simulated slope", purpose, self.name, factor, level)
                 value += levels[level] + slope.gauss(0, effects.slope_sd)
         return value + effects.learning * math.log1p(self.answered)

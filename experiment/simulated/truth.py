@@ -28,7 +28,8 @@ class TrueEffects:
     intercept : float
         At the reference level.
     effects : mapping
-        Factor → level → difference from the reference level.
+        Factor → level → difference from the reference level. ``a x b`` → ``level x level`` is what the combination adds to the
+        effects of its levels.
     participant_sd, item_sd, slope_sd : float
         SD of participants' and items' intercepts and of participants' effects.
     residual_sd : float
@@ -182,6 +183,16 @@ GROUPS: Mapping[str, type[TrueEffects] | type[Lapses] | type[Words] | type[Typin
     "rating": TrueRating,
     "regions": Regions,
 }
+
+
+CROSSED = " x "
+"""Between the names of two factors, and between their levels, in the effect of a combination."""
+
+
+def level_of(condition: Mapping[str, str], factor: str) -> str:
+    """Return the level of a factor, or of several crossed ones, in a trial; empty if the trial has none."""
+    names = factor.split(CROSSED)
+    return CROSSED.join(condition[name] for name in names) if set(names) <= set(condition) else ""
 
 
 DEPTHS = {"effects": 2, "changed": 1}

@@ -138,6 +138,16 @@ def test_a_factor_within_participants_and_items_is_averaged_over_answers() -> No
     assert logit(right) < 2.75 - (0.6 + 1.6) / 3
 
 
+def test_a_combination_is_averaged_over_the_levels_of_the_other_factor() -> None:
+    rows = crossed().assign(tempo=lambda rows: np.where(rows["before"] // 3 % 2 == 0, "fast", "slow"))
+    effects = {"form": {"strong": 0.2}, "tempo": {"fast": -0.1}, "form x tempo": {"strong x fast": 0.3}}
+    given = {**TIME, "effects": effects, "tail_ms": 0.0, "learning": 0.0}
+    forms = expected_levels(rows, "form", FORMS, given)
+    assert forms["strong"] - forms["intact"] == pytest.approx(0.2 + 0.3 / 2)
+    tempi = expected_levels(rows, "tempo", ("slow", "fast"), given)
+    assert tempi["fast"] - tempi["slow"] == pytest.approx(-0.1 + 0.3 / 3)
+
+
 LAPSES = {"rate": 0.05, "slower": 2.0}
 
 
