@@ -16,6 +16,7 @@ from sqlalchemy import and_, select
 
 from experiment.building import build_study
 from experiment.checking import load_study
+from experiment.cli.new import copy_template
 from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
@@ -29,7 +30,7 @@ from experiment.simulated import (
     fill,
     read_truth,
 )
-from experiment.simulated.truth import Typing
+from experiment.simulated.truth import TrueRating, Typing
 from experiment.store import open_store, records, tables
 from experiment.study import Study
 from experiment.summaries.plain_english import tell
@@ -89,6 +90,27 @@ def test_learning_makes_times_shorter_from_trial_to_trial(make_study):
     times = [one["rt"] for one in payloads(make_study(), learner)]
     assert times == sorted(times, reverse=True)
     assert times[1] / times[0] == pytest.approx(2**-0.1)
+
+
+def test_a_combination_of_levels_has_its_own_effect(tmp_path):
+    copy_template("classics", tmp_path / "study", part="acceptability")
+    build_study(load_study(tmp_path / "study"))
+    study = load_study(tmp_path / "study")
+    slower = {"gap": {"embedded": 0.1}, "structure x gap": {"island x embedded": 0.5}}
+    truth = replace(PLAIN, time=replace(PLAIN.time, effects=slower), rating=TrueRating(50.0, {}, 0.0, 0.0))
+    times = {
+        tuple(trial["condition"].values()): math.log(answer["rt"]) - PLAIN.time.intercept
+        for trial, answer in zip(trials(study), payloads(study, truth), strict=True)
+        if trial["condition"]
+    }
+    assert times == pytest.approx(
+        {
+            ("non-island", "matrix"): 0.0,
+            ("non-island", "embedded"): 0.1,
+            ("island", "matrix"): 0.0,
+            ("island", "embedded"): 0.6,
+        }
+    )
 
 
 def test_a_tail_makes_times_longer_and_skewed(make_study):

@@ -1,0 +1,51 @@
+"""The template classics: each part can be built, answered by simulated readers, and analysed as planned."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from analysis import load
+from analysis.parameter_recovery import recovered, recovery_plans
+from analysis.plan_runner import carry_out
+from analysis.planned import plans
+from experiment.building import build_study
+from experiment.checking import load_study
+from experiment.cli.new import copy_template
+from experiment.demo.tour import fill
+from experiment.exporting.export import hand_over
+from experiment.people.app import LocalServer
+from experiment.store import open_store
+from experiment.templates import parts_of
+
+TEMPLATE = "classics"
+READERS = 4
+"""The lists of the largest design; too few readers for estimates, enough for every condition of every item."""
+
+
+@pytest.mark.parametrize("part", parts_of(TEMPLATE))
+def test_each_part_is_answered_and_every_planned_difference_is_estimated(tmp_path, part):
+    folder = tmp_path / "study"
+    copy_template(TEMPLATE, folder, part=part)
+    build_study(load_study(folder))
+    study = load_study(folder)
+    with open_store(folder) as store:
+        with LocalServer(study, store) as server:
+            fill(study, server.links, readers=READERS, pause=0, told=lambda _: None)
+        tables = load(hand_over(study, store, tmp_path / "tables"))
+    planned = [plan for plan in plans(tables) if plan.planned]
+    assert {plan.key for plan in planned} == set(study.get("analysis", "planned"))
+    for plan in planned:
+        estimates = carry_out(plan, tables).contrasts
+        assert len(estimates) == len(plan.contrasts) and all(one.estimable for one in estimates), plan
+    crossed = [plan for plan in recovery_plans(tables) if plan.crossing is not None]
+    interactions = [one for plan in crossed for one in recovered(carry_out(plan, tables), tables)]
+    assert all(math.isfinite(one.estimate) for one in interactions)
+    assert bool(interactions) == any(plan.crossing is not None for plan in planned)
+
+
+def test_the_page_of_the_template_lists_each_part_with_its_title():
+    page = (Path(__file__).parents[2] / "docs/classics.md").read_text("utf-8")
+    assert all(f"`{part}`" in page for part in parts_of(TEMPLATE))
