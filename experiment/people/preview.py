@@ -28,6 +28,7 @@ from experiment.people.pages import (
 )
 from experiment.procedure.questions import answer_names
 from experiment.study import Study
+from experiment.trials import UNANSWERED
 from experiment.trials.own import plugins_of
 from experiment.trust import require_trust
 from stimuli.errors import UserError, unknown_name
@@ -257,6 +258,7 @@ def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dic
         return {
             "messages": [{"role": message.role, "content": message.content} for message in rendered.messages],
             "labels": rendered.labels,
+            "is_read": trial["trial_type"] in UNANSWERED,
             "model": model,
             "tokens": None if cut is None else cut(rendered.messages),
         }

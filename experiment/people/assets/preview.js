@@ -100,7 +100,7 @@ async function drawPrompt(row) {
       parts.push(make("div", { class: "message" }, make("p", { class: "role" }, role), make("pre", {}, content)));
     }
     parts.push(
-      make("p", { class: "scored" }, told.labels ? "Scored answers: " : "The answer is generated text.", ...(told.labels ?? []).map((label) => make("code", {}, label))),
+      make("p", { class: "scored" }, told.labels ? "Scored answers: " : told.is_read ? "Nothing is asked: of a local model, the surprisal of each part is kept." : "The answer is generated text.", ...(told.labels ?? []).map((label) => make("code", {}, label))),
     );
     if (told.answer !== null) parts.push(make("p", { class: "scored" }, "Right answer: ", make("code", {}, String(told.answer))));
     if (told.tokens) {

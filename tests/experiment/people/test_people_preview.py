@@ -64,6 +64,7 @@ def test_the_prompt_is_that_of_a_run(study, visitor):
             (m.role, m.content) for m in rendered.messages
         ]
         assert told["labels"] == list(rendered.labels or ())
+    assert told["is_read"] is False
     assert visitor.get("/prompt.json?list=1&screen=0").json == {"none": True}
 
 
