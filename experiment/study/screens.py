@@ -536,45 +536,55 @@ def _check_group(
         questions = asked_on_screen(study, study.get(*path))
     except UserError as fault:
         raise UserError(f"{study.place(*path)}: {fault.message}", mend=fault.mend) from None
+    n_answers = 0
     for name, given in questions.items():
         place = study.place(*path, name)
-        before = len(faults.found)
-        if given["type"] == MATRIX:
-            faults.found += check_matrix(study, place, name, given)
-        is_matrix = given["type"] == MATRIX and len(faults.found) == before
-        rows = matrix_rows(study, name, given) if is_matrix else []
-        if "accept" in given and len(scale_names(rows)) > 1:
-            faults.found.append(
-                UserError(
-                    f"{place}: `accept` needs one score, and the rows have several scales",
-                    mend="Ask one scale.",
-                )
-            )
-        row_names = [row.name for row in rows]
-        for answer in [name, *row_names]:
-            if answer in named:
-                faults.found.append(
-                    UserError(f"{place}: a question is called {answer!r} twice", mend="Give it another name.")
-                )
-            named.add(answer)
-        if given["type"] == MATRIX and not is_matrix:
-            row_names = (
-                [f"{name}_{row}" for row in given["rows"]]
-                if isinstance(given.get("rows"), Mapping)
-                else [f"{name}_"]
-            )
+        answers = _check_names(study, place, name, given, named, faults)
+        n_answers += len(answers)
         faults.check(_check_question, place, given)
         faults.check(_check_accept, place, given, path)
         if "only" in given and "instructions" in path:
-            faults.found.append(
-                UserError(
-                    f"{place}: questions about instructions are asked of everyone", mend="Take `only` out."
-                )
-            )
+            fault = f"{place}: questions about instructions are asked of everyone"
+            faults.found.append(UserError(fault, mend="Take `only` out."))
         elif "only" in given:
             faults.found += check_only(place, given["only"], earlier)
         if "instructions" not in path:
-            earlier |= dict.fromkeys(row_names or [name], given)
+            earlier |= dict.fromkeys(answers, given)
+    if n_answers > MOST_ANSWERS:
+        raise UserError(
+            f"{study.place(*path)} has {n_answers} answers; a screen has at most {MOST_ANSWERS}",
+            mend="Divide the questions between two screens.",
+        )
+
+
+def _check_names(
+    study: Study, place: str, name: str, given: Mapping[str, Any], named: set[str], faults: Faults
+) -> list[str]:
+    """Check the rows of a matrix, and that answers and scores have names of their own; return the names of the answers.
+
+    Of a table of rows with errors, the answers are unknown: ``NAME_`` stands for them.
+    """
+    answers, scores = [name], list[str]()
+    if given["type"] == MATRIX:
+        problems = list(check_matrix(study, place, name, given))
+        faults.found += problems
+        rows = [] if problems else matrix_rows(study, name, given)
+        in_yaml = given.get("rows")
+        answers = [row.name for row in rows] or (
+            [f"{name}_{row}" for row in in_yaml] if isinstance(in_yaml, Mapping) else [f"{name}_"]
+        )
+        scales = scale_names(rows) if rows and "score" in given else []
+        scores = [f"score {name}" if scale is None else f"score {name}_{scale}" for scale in scales]
+        if "accept" in given and len(scales) > 1:
+            fault = f"{place}: `accept` needs one score, and the rows have several scales"
+            faults.found.append(UserError(fault, mend="Ask one scale."))
+    for answer in dict.fromkeys((name, *answers, *scores)):
+        if answer in named:
+            what = "a score" if answer in scores else "a question"
+            fault = f"{place}: {what} is called {answer.removeprefix('score ')!r} twice"
+            faults.found.append(UserError(fault, mend="Give it another name."))
+        named.add(answer)
+    return answers
 
 
 def _check_criterion(study: Study, path: KeyPath) -> None:
@@ -590,6 +600,8 @@ def _check_criterion(study: Study, path: KeyPath) -> None:
         raise UserError(f"{study.place(*path, 'pass')} is {given['pass']!r}; it lies between 1% and 100%")
 
 
+MOST_ANSWERS = 200
+"""Answers of one screen that a server takes."""
 _OF_KIND = {
     "rows": (MATRIX,),
     "points": (MATRIX,),

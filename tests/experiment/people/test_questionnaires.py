@@ -272,6 +272,17 @@ def test_a_score_can_decide_on_taking_part(make_study):
             "row,text,reversed,scale,accept\nR 1,,maybe,Big One,c\nr2,x,,,\nr2,y,,,\n",
             ["line 2: row is 'R 1'", "text is empty", "'maybe'", "'Big One'", "accept is 'c'", "also in line 3", "column rev"],
         ),
+        (
+            "q: {ask: A, type: matrix, rows: rows.csv, points: [a, b], score: sum}\n      "
+            "q_work: {ask: A, type: matrix, rows: {b: B}, points: [a, b], score: sum}",
+            "row,text,scale\na,A,work\n",
+            ["a score is called 'q_work' twice"],
+        ),
+        (
+            "q: {ask: A, type: matrix, rows: rows.csv, points: [a, b]}",
+            "row,text\n" + "".join(f"r{n},x\n" for n in range(201)),
+            ["has 201 answers"],
+        ),
         ("q: {ask: A, type: matrix, rows: rows.csv, points: [a, b]}", "row,text,revesed\nr1,x,\n", ["'reversed'"]),
         ("q: {ask: A, type: matrix, rows: gone.csv, points: [a, b]}", None, ["gone.csv"]),
     ],
