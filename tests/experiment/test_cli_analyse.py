@@ -121,6 +121,7 @@ def test_ratings_of_people_and_models_are_compared_in_scale_points(rows, tmp_pat
     matrix = robustness_matrix([analysis], tables)
     assert matrix.checks == (
         "Linear mixed model",
+        "Cumulative link model",
         "Clustered by participants",
         "Clustered by items",
         "Item sets left out",
