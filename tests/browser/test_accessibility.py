@@ -28,7 +28,7 @@ from tests.browser.plans import (
     slide,
     trial,
 )
-from tests.browser.walking import trial_shown, violations
+from tests.browser.walking import finished, trial_shown, violations
 
 pytestmark = pytest.mark.browser
 
@@ -174,6 +174,38 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     check(".rating input:not(.untouched)")
     page.keyboard.press("Enter")
     check(".wait")
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
+def test_axe_finds_nothing_in_a_maze_or_where_parts_stand_alone(opened, scheme):
+    maze = {
+        "parts": ["The", "dog"],
+        "foils": ["x-x-x", "ran"],
+        "sides": ["left", "right"],
+        "keys": ["f", "j"],
+        "wrong": "retry",
+    }
+    alone = {"parts": ["The dog", "barks."], "lines": ["The dog", "barks."], "as": "centred"}
+    trials = [
+        trial(0, [read("The dog", **maze, **{"as": "maze"})]),
+        trial(1, [read("The dog barks.", **alone)]),
+    ]
+    server, page = opened(block(trials))
+    page.emulate_media(color_scheme=scheme)
+    page.locator(".maze").wait_for()
+    page.keyboard.press("f")
+    page.locator(".maze .stimulus", has_text="dog").wait_for()
+    page.keyboard.press("f")
+    page.locator(".maze .notice", has_text=TEXTS["feedback_incorrect"]).wait_for()
+    assert violations(page) == []
+    page.locator(".maze button").nth(1).click()
+    page.locator(".word").first.wait_for()
+    for words in ("The dog", "barks."):
+        page.keyboard.press("Space")
+        page.locator(".word:not([aria-hidden])", has_text=words.split()[0]).wait_for()
+        assert violations(page) == []
+    page.keyboard.press("Space")
+    finished(page, server)
 
 
 def fill_background(page):
