@@ -507,12 +507,23 @@ def _as_shown(items: Sequence[Item], factors: Mapping[str, Mapping[str, object]]
 
 
 def _apart(items: Sequence[Item], factors: Collection[str]) -> list[Item]:
-    """Return items with separate sets for the levels of some factors, between which conditions are not compared."""
-    apart = []
-    for item in items:
-        levels = [level for factor, level in item.condition.items() if factor in factors]
-        apart.append(replace(item, set_name=", ".join([item.set_name, *levels])) if levels else item)
-    return apart
+    """Return items with separate sets for the levels of some factors, between which conditions are not compared.
+
+    A filler that has none of the levels is shown beside the items of each, and belongs to all of their sets.
+    """
+    levels_of = [
+        tuple(level for factor, level in item.condition.items() if factor in factors) for item in items
+    ]
+    apart: dict[str, dict[tuple[str, ...], None]] = {}
+    for item, levels in zip(items, levels_of, strict=True):
+        if levels and item.role == "test":
+            apart.setdefault(item.set_name, {})[levels] = None
+    made = []
+    for item, levels in zip(items, levels_of, strict=True):
+        is_shared = item.role == "filler" and not levels
+        for own in apart.get(item.set_name, [levels]) if is_shared else [levels]:
+            made.append(replace(item, set_name=", ".join([item.set_name, *own])) if own else item)
+    return made
 
 
 def _made_to_differ(study: Study, items: Sequence[Item]) -> set[str]:

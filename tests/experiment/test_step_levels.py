@@ -14,6 +14,7 @@ from experiment.checking import load_study
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
+from stimuli.audit.shortcut import SECTION
 from stimuli.errors import UserError
 
 RELATION = "relation: [related, unrelated]"
@@ -115,6 +116,7 @@ def test_a_level_can_show_another_field(make):
 def test_the_audit_sees_texts_once(make):
     built = build_study(make())
     assert "soa" not in built.audit_page.read_text("utf-8")
+    assert not [finding for finding in built.audit.findings() if finding.section == SECTION]
     assert {tuple(item.condition) for item in built.items if item.role == "test"} == {("relation", "soa")}
 
 
