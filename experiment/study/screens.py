@@ -534,8 +534,9 @@ def _check_group(
     """Check questions on one screen; ``earlier`` has the questions that they may depend on."""
     try:
         questions = asked_on_screen(study, study.get(*path))
-    except UserError as fault:
-        raise UserError(f"{study.place(*path)}: {fault.message}", mend=fault.mend) from None
+    except UserError as unavailable:
+        place = study.place(*path)
+        raise UserError(f"{place}: {unavailable.message}", mend=unavailable.mend) from None
     n_answers = 0
     for name, given in questions.items():
         place = study.place(*path, name)
