@@ -71,8 +71,10 @@ def new(
     if list_them:
         for name, about in templates().items():
             click.echo(f"{name:<18}{about}")
-            for template_part in parts_of(name).values():
-                click.echo(f"  --part {template_part.name:<16}{template_part.about}")
+            parts = parts_of(name)
+            width = max(map(len, parts), default=0) + 2
+            for part_name, template_part in parts.items():
+                click.echo(f"  --part {part_name:<{width}}{template_part.about}")
         return
     if directory is None:
         raise UserError("no folder is named", mend="Say where: wrods new my-study --from your-own")
