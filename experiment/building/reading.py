@@ -33,6 +33,7 @@ from experiment.trials import FRAME_MS, frames_for
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError, together
 from stimuli.item import ChangeRecord, Item
+from stimuli.recipes.sentences import BY_HAND
 from stimuli.scramble.sentences import find_sentences
 from stimuli.words import nfc, parse_stars, written_without_spaces
 
@@ -73,11 +74,13 @@ def fields_by(study: Study, unit: str) -> list[str]:
 def without_marks(study: Study, rows: Sequence[Row], places: Mapping[str, str]) -> tuple[list[Row], Borders]:
     """Return rows without marks between chunks, and where the chunks end; ``places``: item → place of its row in its file.
 
-    Only fields that a step shows by chunk have marks; in all others a slash is a slash.
+    Only fields that a step shows by chunk have marks; in all others a slash is a slash. Texts made by hand may have the marks of
+    the sentence, which then do not count.
     """
     fields = fields_by(study, "chunk")
     if not fields:
         return list(rows), {}
+    by_hand = _columns_by_hand(study) if "sentence" in fields else []
     is_starred = study.get("materials", "scramble", "words") == "starred"
     made: list[Row] = []
     borders: dict[str, dict[str, list[int]]] = {}
@@ -85,7 +88,7 @@ def without_marks(study: Study, rows: Sequence[Row], places: Mapping[str, str]) 
     for row in rows:
         item_id = str(row.get("item"))
         clean, of_row = dict(row), dict[str, list[int]]()
-        for field in fields:
+        for field in [*fields, *by_hand]:
             if not isinstance(row.get(field), str):
                 continue
             try:
@@ -95,13 +98,23 @@ def without_marks(study: Study, rows: Sequence[Row], places: Mapping[str, str]) 
                 faults.append(UserError(f"{places.get(item_id, item_id)}: {fault.message}", mend=fault.mend))
                 continue
             ends = [place for place, sign in enumerate(plain) if sign == _BORDER]
-            of_row[field] = [end - number for number, end in enumerate(ends)]
+            of_row |= {field: [end - number for number, end in enumerate(ends)]} if field in fields else {}
             clean[field] = marked.replace(_BORDER, "")
         made.append(clean)
         borders[item_id] = of_row
     if faults:
         raise together(faults)
     return made, borders
+
+
+def _columns_by_hand(study: Study) -> list[str]:
+    """Return the columns that hold the sentences of levels made by hand."""
+    factor, levels = study.crossing.factor, study.crossing.levels
+    return [f"{factor}:{level}" for level, operation in levels.items() if operation == BY_HAND] + [
+        str(operation["column"])
+        for operation in levels.values()
+        if isinstance(operation, Mapping) and set(operation) == {"column"}
+    ]
 
 
 def _marked(text: str) -> str:

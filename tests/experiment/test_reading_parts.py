@@ -451,3 +451,25 @@ def test_a_summary_leaves_the_way_to_read_to_the_levels_that_set_it(parted):
     study = load_study(folder)
     told = str(tell(study, make_items(study).items).session)
     assert "word by word" not in told
+
+
+@pytest.mark.parametrize("made", ["The old taecher / gave the roses.", "The old taecher gave the roses."])
+def test_a_sentence_made_by_hand_has_the_chunks_of_the_intact_one(parted, made):
+    levels = "{intact: none, mine: hand-made}"
+    folder = parted("The old *teacher* / gave the roses.", load=False, levels=levels)
+    table = (folder / "sentences.csv").read_text("utf-8").splitlines()
+    rows = [f"{table[0]},spelling:mine", f'{table[1]},"{made}"']
+    (folder / "sentences.csv").write_text("\n".join(rows), "utf-8")
+    _, trial = first_trial(load_study(folder), "mine")
+    assert trial["steps"][0]["parts"] == ["The old taecher", "gave the roses."]
+
+
+def test_each_of_several_fields_has_its_own_chunks(parted):
+    folder = parted("The *teacher* / left.", load=False)
+    file = folder / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace("show: sentence", "show: [question, sentence]"), "utf-8")
+    _, trial = first_trial(load_study(folder), "intact")
+    read, choose = trial["steps"]
+    assert read["parts"] == ["A teacher", "or not?", "The teacher", "left."]
+    assert choose["text"] == "A teacher or not?"
+    assert read["lines"] == ["A teacher or not?", "", "The teacher left."]
