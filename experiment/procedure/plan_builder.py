@@ -105,8 +105,12 @@ HIDDEN_OF_STEP = ("responses", "read_as", "decimal")
 
 
 def asked_of(trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-    """Return the trials that ask for an answer, and do not only show a text."""
-    return [trial for trial in trials if trial["trial_type"] not in UNANSWERED]
+    """Return the trials that ask for an answer, or for a word at each step of a maze, and do not only show a text."""
+    return [
+        trial
+        for trial in trials
+        if trial["trial_type"] not in UNANSWERED or trial["steps"][-1].get("as") == "maze"
+    ]
 
 
 def accepted(item: Item) -> list[str]:

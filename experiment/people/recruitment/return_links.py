@@ -30,7 +30,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
 from cryptography.hazmat.primitives.hashes import SHA256
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, case, func, select
 
 from experiment.people.recruitment.codes import (
     OUTCOME_OF_STATE,
@@ -49,7 +49,7 @@ from experiment.session_minutes import shortest_seconds
 from experiment.store import records
 from experiment.store.records import SUSPECT, add_audit, add_flag
 from experiment.store.session_activity import change_session
-from experiment.store.tables import events, people, scores, sessions, trials
+from experiment.store.tables import events, people, regions, scores, sessions, trials
 
 if TYPE_CHECKING:
     from experiment.people.service import StudyService
@@ -395,7 +395,25 @@ def _practised(connection: Connection, session_id: str, practice: Mapping[str, A
         .order_by(scores.c.trial_index, scores.c.attempt, scores.c.score_id)
     )
     answers = {(index, attempt): bool(correct) for index, attempt, correct in connection.execute(verdicts)}
-    return practice_result(practice, answers)
+    answers |= _mazes_passed(connection, session_id, practice)
+    return practice_result(practice, dict(sorted(answers.items())))
+
+
+def _mazes_passed(
+    connection: Connection, session_id: str, practice: Mapping[str, Any]
+) -> dict[tuple[int, int], bool]:
+    """Return whether every word of a maze was chosen at once, by trial and attempt."""
+    steps = {trial["trial_index"]: trial["steps"][-1] for trial in asked_of(practice["trials"])}
+    words = {index: len(step["parts"]) for index, step in steps.items() if step.get("as") == "maze"}
+    if not words:
+        return {}
+    right = func.sum(case((regions.c.is_correct, 1), else_=0))
+    chosen = (
+        select(regions.c.trial_index, regions.c.attempt, right)
+        .where(regions.c.session_id == session_id, regions.c.trial_index.in_(words))
+        .group_by(regions.c.trial_index, regions.c.attempt)
+    )
+    return {(index, attempt): n == words[index] for index, attempt, n in connection.execute(chosen)}
 
 
 def practice_result(practice: Mapping[str, Any], answers: Mapping[tuple[int, int], bool]) -> tuple[int, int]:

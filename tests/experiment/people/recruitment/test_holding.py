@@ -11,15 +11,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 
 from experiment.models.runs.status import readers_of
 from experiment.people.recruitment.admission import places_taken
 from experiment.people.recruitment.reconciliation import import_submissions, parse_export, reconciliation
-from experiment.people.recruitment.return_links import _needed, practice_result
+from experiment.people.recruitment.return_links import _needed, _practised, practice_result
 from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store.session_activity import stamp
-from experiment.store.tables import flags
+from experiment.store.tables import flags, metadata, regions, scores
 from tests.experiment.people.conftest import CODES, MTURK, page_of, prolific_id
 from tests.experiment.people.recruitment.test_returns import SONA_URL
 
@@ -106,7 +107,10 @@ def test_who_leaves_practice_out_or_does_not_pass_it_gets_no_code(recruiting, pr
 
 def test_only_trials_that_ask_count_in_practice_and_of_these_the_last_where_a_study_says_so():
     kinds = ("choose", "read", "choose", "choose", "read", "choose")
-    trials = [{"trial_index": index, "trial_type": kind} for index, kind in enumerate(kinds)]
+    trials = [
+        {"trial_index": index, "trial_type": kind, "steps": [{"step": kind}]}
+        for index, kind in enumerate(kinds)
+    ]
     practice = {"pass": 0.5, "attempts": 2, "trials": trials}
     first = {(0, 1): False, (2, 1): True, (3, 1): True, (5, 1): False}
     assert practice_result(practice, first) == (2, 1)
@@ -116,6 +120,25 @@ def test_only_trials_that_ask_count_in_practice_and_of_these_the_last_where_a_st
     assert _needed(last) == 2
     again = {(0, 1): True, (2, 1): False, (3, 1): True, (0, 2): False, (2, 2): True, (3, 2): True}
     assert practice_result(last, dict(sorted(again.items()))) == (2, 0)
+
+
+def test_a_maze_is_passed_if_every_word_was_chosen_at_once():
+    maze = {"step": "read", "as": "maze", "parts": ["The", "dog", "sleeps"]}
+    trials = [{"trial_index": index, "trial_type": "read", "steps": [maze]} for index in range(3)]
+    practice = {"kind": "practice", "pass": 0.6, "attempts": 1, "trials": trials}
+    engine = create_engine("sqlite://")
+    metadata.create_all(engine, tables=[scores, regions])
+    rights = {0: [True, True, True], 1: [True, False, True], 2: [True, True, True]}
+    rows = [
+        {"session_id": "s", "trial_index": index, "attempt": 1, "region": place, "is_correct": right}
+        for index, words in rights.items()
+        for place, right in enumerate(words)
+    ]
+    with engine.begin() as connection:
+        connection.execute(regions.insert(), rows)
+        assert _practised(connection, "s", practice) == (2, 1)
+        assert _practised(connection, "other", practice) == (0, 0)
+    assert _needed(practice) == 2
 
 
 FAILED = {"block": "practice-1", "then": "end"}
