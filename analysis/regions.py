@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from analysis.plan.grammar import OF_FIXATIONS
 from analysis.plan.plans import regions_of
 from stimuli.lexicon import zipf
 from stimuli.words import find_words, is_letter, nfc
 
 NAMES = "region_names"
-SUMMED = {"region_time": "rt", "surprisal": "surprisal", "entropy": "entropy"}
+SUMMED = {"region_time": "rt", **{name: name for name in ("surprisal", "entropy", *OF_FIXATIONS)}}
 """The measures of a region, and the column of its words that each sums."""
 OF_WORDS = ("letters", "zipf", "previous_zipf")
 """Covariates that describe what is read."""

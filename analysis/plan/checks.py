@@ -37,7 +37,7 @@ from analysis.plan.plans import (
 )
 
 PEOPLE = ("human", "simulated")
-OF_READING = {"reading_time", "region_time", "surprisal", "entropy", "prompt_tokens"}
+OF_READING = {"reading_time", "prompt_tokens", *OF_REGIONS}
 """Measures that do not depend on how a trial ends."""
 OF_WORDS = {"recovered", "recovered_with_one_typo"}
 OF_RATINGS = {"rating"}
@@ -183,7 +183,7 @@ def _regions(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     measures = [name for name in dict.fromkeys(by_reader.values()) if name in PLANNABLE]
     if not names:
         for name in measures:
-            if name in ("region_time", "entropy"):
+            if name in OF_REGIONS and name != "surprisal":
                 known = ", ".join(design.regions or ()) or "none; name them under materials: regions"
                 yield PlanFault(
                     f" is {name}, which is of a named region",

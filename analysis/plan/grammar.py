@@ -146,7 +146,10 @@ WORDS = PLANNABLE["recovered"]
 WORDS_WITH_ONE_TYPO = PLANNABLE["recovered_with_one_typo"]
 """The same, where a word may have one typo."""
 
-OF_REGIONS = ("region_time", "surprisal", "entropy")
+OF_FIXATIONS = ("first_fixation", "gaze", "go_past", "total_time")
+"""Measures of imported eye movements."""
+
+OF_REGIONS = ("region_time", "surprisal", "entropy", *OF_FIXATIONS)
 """Measures of named regions; only surprisal is one of whole texts too."""
 
 COVARIATES = {
@@ -157,7 +160,7 @@ COVARIATES = {
 }
 """What a plan can hold constant, in words: the place of a trial, and the length and frequency of what is read."""
 
-COVARIED = ("reading_time", "rt", "region_time")
+COVARIED = ("reading_time", "rt", "region_time", *OF_FIXATIONS)
 """Measures whose models can hold covariates constant."""
 
 OF_MODELS = {name: measure for name, measure in PLANNABLE.items() if measure.of == "models"}

@@ -76,7 +76,7 @@ def import_(
     Without options: copies of answers that participants sent. A participant whose last page could not reach the server gets
     a code that begins with M- and a copy of the answers to send.
 
-    With --mapping: any table of responses, of models or participants. Each reader becomes a session with the table's list and
+    With --mapping: any table of responses, of models or participants, or of fixations (EyeLink, Gazepoint). Each reader becomes a session with the table's list and
     row order; if the study has no items yet, they are made from the table. Models take the same strings in the same order
     with `models: yoke: human`.
 

@@ -34,7 +34,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from experiment.store.database import UnreadableJson
 
-LATEST_REVISION = "0008"
+LATEST_REVISION = "0009"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -274,6 +274,7 @@ regions = Table(
     Column("is_correct", Boolean, info=ADDED),
     Column("right_rt", Float, info=ADDED),
     Column("margin", Float, info=ADDED),
+    *(Column(name, Float, info=ADDED) for name in ("first_fixation", "gaze", "go_past", "total_time")),
     PrimaryKeyConstraint(*TRIAL_KEY, "region"),
     ForeignKeyConstraint(TRIAL_KEY, [f"trials.{name}" for name in TRIAL_KEY]),
 )

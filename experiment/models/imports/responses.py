@@ -17,7 +17,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import Any
 from jsonschema import Draft202012Validator
 
 from experiment.lists import blocks_showing
+from experiment.models.imports.fixations import Fixation
 from experiment.models.imports.writing import (
     OPERATION,
     TOKENS,
@@ -142,6 +143,11 @@ def read_mapping(file: Path) -> Columns:
         file, as_text=True, begin="Say what the columns of the table are: reader, item, response and more."
     )
     check_mapping(source)
+    if "response" not in source.data and "fixation" not in source.data:
+        raise UserError(
+            f"{file.name} does not say which column holds the answers",
+            mend="Write `response: COLUMN`; of a table with a fixation in each row, `fixation: {word: COLUMN, duration: COLUMN}`.",
+        )
     return Columns(file, source.data)
 
 
@@ -328,10 +334,26 @@ class _Table:
         return [
             GivenSession(
                 reader, key, self._list(reader, rows, number),
-                [_given(self.study, self.columns, row, items_by_id) for row in rows],
+                [self._trial(trial, items_by_id) for trial in self._trials(rows)],
             )
             for number, ((reader, key), rows) in enumerate(by_session.items(), 1)
         ]  # fmt: skip
+
+    def _trials(self, rows: Sequence[TableRow]) -> Iterator[list[TableRow]]:
+        """Yield the rows of each trial: one, or all fixations of an item in a condition, in the order of their first rows."""
+        if "fixation" not in self.columns.given:
+            yield from ([row] for row in rows)
+            return
+        trials: dict[tuple[object, ...], list[TableRow]] = {}
+        for row in rows:
+            names = [self.columns.text(name, row) for name in ("set", "item")]
+            trials.setdefault((*names, *self.columns.texts("condition", row).values()), []).append(row)
+        yield from trials.values()
+
+    def _trial(self, rows: Sequence[TableRow], items_by_id: _Known) -> ImportedResponse:
+        response = _given(self.study, self.columns, rows[0], items_by_id)
+        given = self.columns.given.get("fixation")
+        return response if given is None else replace(response, fixations=_fixations(given, rows))
 
     def _list(self, reader: str, rows: Sequence[TableRow], number: int) -> int:
         listed = self.columns.text("list", rows[0])
@@ -448,8 +470,32 @@ def _given(study: Study, columns: Columns, row: TableRow, items_by_id: _Known) -
     )  # fmt: skip
 
 
+def _fixations(given: Mapping[str, Any], rows: Sequence[TableRow]) -> tuple[Fixation, ...]:
+    """Return the fixations of a trial in the order of time."""
+    in_ms = 1000.0 if given.get("unit") == "s" else 1.0
+    first = int(given.get("first", 1))
+    timed: list[tuple[float, Fixation]] = []
+    for number, row in enumerate(rows):
+        duration = row.number_of(given["duration"])
+        start = row.number_of(given["start"]) if "start" in given else float(number)
+        if duration is None or duration <= 0 or start is None:
+            raise UserError(
+                f"{row.where}: a fixation needs a duration above 0"
+                + (" and a start" if "start" in given else ""),
+                mend="Fill the cell, or leave the row out.",
+            )
+        area = _counted(row.value(given["word"]) or "")
+        word = None if area is None or area < first else area - first
+        timed.append((start, Fixation(word, duration * in_ms)))
+    return tuple(
+        fixation for _, fixation in sorted(timed, key=lambda start_and_fixation: start_and_fixation[0])
+    )
+
+
 def _response(study: Study, columns: Columns, row: TableRow, item: Item) -> str | None:
-    given = columns.given["response"]
+    given = columns.given.get("response")
+    if given is None:
+        return None
     if not (isinstance(given, Mapping) and "correct" in given):
         return columns.text("response", row)
     is_correct = row.value(str(given["correct"]))

@@ -15,7 +15,9 @@ from sqlalchemy import Connection, func, select
 from experiment.integrity.build_provenance import IMPORTED, note_design, require_current_items
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.lists import SessionPlace, blocks_showing
+from experiment.models.imports.fixations import Fixation, region_rows
 from experiment.models.planning import canonical_hash
+from experiment.models.planning.session import words_of
 from experiment.models.runs.limits import Stop, interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.procedure.plan_builder import PlanBuilder, Screen, as_plan
@@ -26,7 +28,7 @@ from experiment.store.tables import sessions
 from experiment.store.tables import trials as stored_trials
 from experiment.study import Study
 from experiment.study.study import ITEMS
-from experiment.trials import OWN_TYPE
+from experiment.trials import OWN_TYPE, UNANSWERED
 from experiment.version import installed_version
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, meta_path, write_items
@@ -46,6 +48,7 @@ class ImportedResponse:
     more: Mapping[str, Any] = field(default_factory=dict)  # additional columns of the trials table
     prompt: str | None = None
     prediction: str | None = None  # an earlier reading of it by others
+    fixations: Sequence[Fixation] = ()  # of the text that is read
 
 
 @dataclass(frozen=True)
@@ -339,7 +342,13 @@ class _Writing:
                 mend="Import answers of people, or ask the model here.",
                 exit_code=1,
             )
-        timed_out = self.kind == "human" and response.response is None
+        if response.fixations and response.response is None and trial["trial_type"] not in UNANSWERED:
+            raise UserError(
+                f"{response.where}: the trial asks for an answer ({trial['trial_type']}), and the table has none",
+                mend="Name its column under `response`, or let the study's trials end with `read`.",
+                exit_code=1,
+            )
+        timed_out = self.kind == "human" and response.response is None and not response.fixations
         verdict = score_trial(trial, response.response, parser=self.parser, timed_out=timed_out)
         self._count(trial, response, verdict)
         place = {"session_id": name, "trial_index": trial["trial_index"], "attempt": 1}
@@ -347,7 +356,8 @@ class _Writing:
             **records.planned_columns(trial), **place, **response.more, "response_raw": response.response,
             "rt": response.rt, "timed_out": timed_out,
         }  # fmt: skip
-        digest = records.payload_hash(row)
+        parts = _region_rows(trial, response)
+        digest = records.payload_hash([row, parts] if parts else row)
         stored = there.get(trial["trial_index"])
         if stored is not None and stored != digest:
             raise UserError(
@@ -359,7 +369,7 @@ class _Writing:
             self.made.same += 1
             return
         row_stored = row | {"plugin_version": self.plugin, "payload_hash": digest}
-        records.store_trial(self.connection, row_stored, verdict=verdict)
+        records.store_trial(self.connection, row_stored, parts, verdict)
         if self.kind == "model":
             _store_call(self.connection, place, response, name)
         self.made.trials += 1
@@ -384,6 +394,23 @@ class _Writing:
             imported.agreeing += 1
         elif len(imported.differing) < SHOWN:
             imported.differing.append(f"{response.where}: stored {response.prediction!r}, read {read!r}")
+
+
+def _region_rows(trial: PlannedTrial, response: ImportedResponse) -> list[dict[str, Any]]:
+    """Return the rows of the regions table that a response's fixations give."""
+    if not response.fixations:
+        return []
+    rows = list(region_rows(trial, response.fixations))
+    farthest = max((word for word, _ in response.fixations if word is not None), default=0)
+    n_words = len(words_of(trial))
+    if farthest >= n_words:
+        raise UserError(
+            f"{response.where}: a fixation is on word {farthest + 1} of item {trial['item_id']}, whose text has {n_words}",
+            mend="Let interest areas count the words that the study's text has between blanks (its chunks, if it is read by "
+            "chunk), from `first`.",
+            exit_code=1,
+        )
+    return rows
 
 
 def _store_call(
