@@ -145,7 +145,7 @@ def read_mapping(file: Path) -> Columns:
     check_mapping(source)
     if "response" not in source.data and "fixation" not in source.data:
         raise UserError(
-            f"{file.name} does not say which column holds the answers",
+            f"{file.name} lacks 'response', the column with the answers",
             mend="Write `response: COLUMN`; of a table with a fixation in each row, `fixation: {word: COLUMN, duration: COLUMN}`.",
         )
     return Columns(file, source.data)
