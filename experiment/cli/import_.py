@@ -76,9 +76,9 @@ def import_(
     Without options: copies of answers that participants sent. A participant whose last page could not reach the server gets
     a code that begins with M- and a copy of the answers to send.
 
-    With --mapping: any table of responses, of models or participants, or of fixations (EyeLink, Gazepoint). Each reader becomes a session with the table's list and
-    row order; if the study has no items yet, they are made from the table. Models take the same strings in the same order
-    with `models: yoke: human`.
+    With --mapping: any table of responses, of models or participants, or of fixations (EyeLink, Gazepoint). Each reader
+    becomes a session with the table's list and row order; if the study has no items yet, they are made from the table. Models
+    take the same strings in the same order with `models: yoke: human`.
 
     All rows of all files are imported, or none if a row is not valid. Stored responses do not change, so the same file can be
     imported again.
