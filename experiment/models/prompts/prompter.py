@@ -450,7 +450,9 @@ class Prompter:
         if name not in self.words:
             raise UserError(
                 f"no prompt {name!r} tells models how to answer these trials",
-                mend=f"Add {name!r} with five variants to the prompts of texts.json.",
+                mend=f"Add {name!r} with five variants to the prompts of texts.json."
+                if name in wording("en")
+                else f"Add {name!r} with five variants to every language in experiment/languages/wording.json.",
             )
         return str(self.words[name][self.variant])
 
