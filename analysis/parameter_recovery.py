@@ -37,6 +37,7 @@ from stimuli.errors import UserError
 
 TRUTH_OF = {"correct": "accuracy", "reading_time": "time", "rt": "time", "rating": "rating"}
 SIMULATED = "simulated"
+TYPED = ("answer", "recover")
 CROSSED = " x "
 """Between the factors, and the levels, of a simulated effect of a combination."""
 
@@ -81,41 +82,51 @@ def recovery_plans(tables: Tables) -> list[Plan]:
     ]
     if not truth or used.empty:
         return []
-    summed = "reading_time" if reads_word_by_word(tables) else None
+    summed = {"reading_time"} if reads_word_by_word(tables) else set()
+    if (truth.get("typing") or {}).get("key_ms") and used["trial_type"].isin(TYPED).any():
+        summed.add("rt")  # of the time to the first key and those between keys
     measures = [
         measure
         for name, measure in (MEASURES | {RATING.name: RATING}).items()
-        if name != summed and name in used and used[name].notna().any()
+        if name not in summed and name in used and used[name].notna().any()
         if measure != RATING or scale_of_ratings(tables) is not None
+        if truth.get(TRUTH_OF[name])
     ]
-
-    def effects_on(measure: Measure) -> Mapping[str, Any]:
-        given: Mapping[str, Any] = truth.get(TRUTH_OF[measure.name]) or {"effects": {}}
-        return dict(given["effects"])
+    of_regions = [
+        PLANNABLE["region_time"].in_region(region)
+        for region in (truth.get("regions") or {}).get("effects", {})
+    ]
+    measures += [one for one in of_regions if one.name in used and used[one.name].notna().any()]
 
     plans = []
     for factor, levels in tables.factors.items():
         for measure in measures:
-            if any(factor in effect.split(CROSSED) for effect in effects_on(measure)):
+            if any(factor in effect.split(CROSSED) for effect in _given(measure, tables)["effects"]):
                 contrasts = against_reference(levels)
-                label = f"recovery of {measure.noun}{f' by {factor}' if len(tables.factors) > 1 else ''}"
-                plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
-        for region, effects in (truth.get("regions") or {}).get("effects", {}).items():
-            measure = PLANNABLE["region_time"].in_region(region)
-            if factor in effects and measure.name in used and used[measure.name].notna().any():
-                label = f"recovery of {measure.noun} by {factor}"
-                contrasts = against_reference(levels)
+                by = f" by {factor}" if len(tables.factors) > 1 or measure.region else ""
+                label = f"recovery of {measure.noun}{by}"
                 plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
     pairs = compared_together(tables.dictionary["planned"], tables.factors)
     factors = {name: tuple(levels) for name, levels in tables.factors.items()}
     for measure, pair in product(measures, pairs):
-        if any(set(effect.split(CROSSED)) == set(pair) for effect in effects_on(measure)):
+        if any(set(effect.split(CROSSED)) == set(pair) for effect in _given(measure, tables)["effects"]):
             crossing = CrossedFactors(pair, (factors[pair[0]], factors[pair[1]]))
             label = f"recovery of {measure.noun} by {crossing.name}"
             asked = usual_contrasts(crossing.by_factor)
             plan = Plan(label, False, measure, crossing.name, crossing.cells, ("simulated",), asked)
             plans.append(replace(plan, factors=factors, crossing=crossing))
     return plans
+
+
+def _given(measure: Measure, tables: Tables) -> dict[str, Any]:
+    """Return the simulated effects on a measure with their scale, and whatever else the simulation had for it."""
+    truth = tables.dictionary["truth"]
+    if measure.region is not None:
+        return {"scale": "log_ms", "effects": truth["regions"]["effects"][measure.region]}
+    return {
+        **truth[TRUTH_OF[measure.name]],
+        **(scale_of_ratings(tables) or {} if measure == RATING else {}),
+    }
 
 
 def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
@@ -126,9 +137,9 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         return []
     measure, factor = analysis.plan.measure, analysis.plan.factor
     truth = tables.dictionary["truth"]
+    given = _given(measure, tables)
     if measure.region is not None:
-        return list(_recovered_of_region(analysis, truth["regions"]["effects"][measure.region][factor]))
-    given = truth[TRUTH_OF[measure.name]] | (scale_of_ratings(tables) or {} if measure == RATING else {})
+        return list(_recovered_of_region(analysis, given))
     quantity, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
     of_model = _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
     expected = expected_levels(*of_model)
@@ -163,8 +174,7 @@ def _recovered_interactions(
     analysis: Analysis, crossing: CrossedFactors, tables: Tables
 ) -> Iterator[Recovered]:
     """Compare interactions, on the scale of their contrasts, with what the simulated effects lead to in the cells."""
-    measure, truth = analysis.plan.measure, tables.dictionary["truth"]
-    given = truth[TRUTH_OF[measure.name]] | (scale_of_ratings(tables) or {} if measure == RATING else {})
+    measure, given = analysis.plan.measure, _given(analysis.plan.measure, tables)
     inside = [name for name in given["effects"] if set(name.split(CROSSED)) <= set(crossing.factors)]
     put_in = {}
     for cell in crossing.cells:
@@ -172,10 +182,15 @@ def _recovered_interactions(
         levels = {name: CROSSED.join(shown[factor] for factor in name.split(CROSSED)) for name in inside}
         put_in[cell] = sum(float(given["effects"][name].get(level, 0.0)) for name, level in levels.items())
     others = {name: effects for name, effects in given["effects"].items() if name not in inside}
-    rows = _generated(analysis, tables)
-    rows = rows.assign(**{crossing.name: cells_shown(rows, crossing.factors)})
-    in_cells = given | {"effects": {crossing.name: put_in, **others}}
-    expected = expected_levels(rows, crossing.name, crossing.cells, in_cells, truth.get("lapses"))
+    expected = put_in
+    if measure.region is None:
+        rows = _generated(analysis, tables)
+        rows = rows.assign(**{crossing.name: cells_shown(rows, crossing.factors)})
+        in_cells, lapses = (
+            given | {"effects": {crossing.name: put_in, **others}},
+            tables.dictionary["truth"].get("lapses"),
+        )
+        expected = expected_levels(rows, crossing.name, crossing.cells, in_cells, lapses)
     quantity = measure.name, measure.title, str(given["scale"])
     if given["scale"] == "logit":
         expected = {cell: 100 * float(expit(value)) for cell, value in expected.items()}
@@ -191,19 +206,25 @@ def _recovered_interactions(
             yield Recovered(*quantity, contrast.label, *numbers, put_in=simulated)
 
 
-def _recovered_of_region(analysis: Analysis, given: Mapping[str, float]) -> Iterator[Recovered]:
+def _recovered_of_region(analysis: Analysis, given: Mapping[str, Any]) -> Iterator[Recovered]:
     """Compare what was added to the log time of every word of a region with the differences of its log times."""
-    measure, reference = analysis.plan.measure, analysis.levels[0]
+    measure, factor, reference = analysis.plan.measure, analysis.plan.factor, analysis.levels[0]
+    own = given["effects"].get(factor, {})
+    expected = {
+        level: float(own.get(level, 0.0))
+        + sum(float(effect.mean()) for _, effect, _ in _other_factors(analysis.rows, factor, given, level))
+        for level in analysis.levels
+    }
     for effect in analysis.effects:
-        level = effect.term.removeprefix(analysis.plan.factor)
+        level = effect.term.removeprefix(factor)
         if effect.term != "(Intercept)" and level in analysis.levels and effect.estimable:
-            put_in = float(given.get(level, 0.0)) - float(given.get(reference, 0.0))
+            put_in = float(own.get(level, 0.0)) - float(own.get(reference, 0.0))
             yield Recovered(
                 measure.name,
                 measure.title,
                 "log_ms",
                 f"{level} − {reference}",
-                put_in,
+                expected[level] - expected[reference],
                 effect.estimate,
                 effect.low,
                 effect.high,

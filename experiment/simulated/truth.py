@@ -282,7 +282,22 @@ def _group(file: str, name: str, given: Any) -> Any:
                 settings[setting.name],
                 DEPTHS.get(setting.name, 0) + (name == "regions"),
             )
+    given_effects = settings.get("effects", {})
+    for effects in given_effects.values() if name == "regions" else (given_effects,):
+        for factor, levels in effects.items():
+            _require_combinations(f"{file}: {name}.effects", factor, levels)
     return kind(**settings)
+
+
+def _require_combinations(place: str, factor: str, levels: Mapping[str, float]) -> None:
+    """Raise an error unless an effect of crossed factors has a level of each in every combination."""
+    number = len(factor.split(CROSSED))
+    for level in levels:
+        if number > 1 and len(level.split(CROSSED)) != number:
+            raise UserError(
+                f"{place}.{factor}.{level}: a combination names one level of each of its {number} factors",
+                mend="Write such as {structure x gap: {island x embedded: -20}}.",
+            )
 
 
 def _require_thresholds(place: str, given: Any) -> None:

@@ -75,11 +75,11 @@ def make(tmp_path: Path) -> Callable[..., Study]:
     return study
 
 
-def collected(study: Study, readers: int) -> Tables:
+def collected(study: Study, readers: int, truth: dict[str, Any] = TRUTH) -> Tables:
     """Let simulated readers take part in a study, and return its tables."""
     build_study(study)
     study = load_study(study.folder)
-    (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
+    (study.folder / "simulated.json").write_text(json.dumps(truth), "utf-8")
     store = open_store(study.folder)
     with LocalServer(study, store) as server:
         fill(study, server.links, readers=readers, pause=0, told=lambda _: None)
@@ -259,6 +259,25 @@ def test_effects_on_regions_are_found_by_the_plan_with_its_covariates(make):
     (simulated,) = recovered(carry_out(recovery_plans(tables)[0], tables), tables)
     assert simulated.truth == pytest.approx(-0.4)
     assert simulated.covered
+
+
+def test_an_interaction_put_into_a_region_is_recovered(make):
+    rows = [
+        f'{n},"While {name} dressed{{comma: |,}} the {{age: baby|boy}} [critical: cried slowly] over the wall.",So?,Yes'
+        for n, name in enumerate(["Anna", "Bill", "Carl", "Dora"] * 2)
+    ]
+    contrast = "(present - absent) x (old - young)"
+    planned = (
+        "{measure: region_time, region: critical, compare: [comma, age], between: [human], "
+        f"contrasts: [{contrast}]}}"
+    )
+    table = "item,sentence,question,answer\n" + "\n".join(rows)
+    study = make(table, factors=f"{COMMA}, age: [young, old]", planned=planned, regions="{critical: marked}")
+    effects = {"comma": {"present": -0.2}, "comma x age": {"present x old": 0.6}}
+    tables = collected(study, 8, {**TRUTH, "regions": {"effects": {"critical": effects}}})
+    compared = [one for plan in recovery_plans(tables) for one in recovered(carry_out(plan, tables), tables)]
+    assert [one.truth for one in compared] == pytest.approx([-0.2 + 0.6 / 2, 0.6 / 2, 0.6])
+    assert all(one.covered for one in compared)
 
 
 def test_covariates_of_whole_texts_are_those_of_the_items_in_each_condition(make):

@@ -193,6 +193,11 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading):
     ("change", "says"),
     [
         (
+            {"rating": {"intercept": 1, "effects": {"a x b": {"c": 1}}, "participant_sd": 0, "item_sd": 0}},
+            "rating.effects.a x b.c",
+        ),
+        ({"regions": {"effects": {"late": {"a x b": {"c": 1}}}}}, "regions.effects.a x b.c"),
+        (
             {"time": {"intercept": 6, "effects": {}, "participant_sd": 0, "item_sd": 0, "tail": 3}},
             "'tail_ms'",
         ),
