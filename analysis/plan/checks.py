@@ -14,6 +14,7 @@ from analysis.plan.grammar import (
     NOT_IN_TRIALS,
     OF_REGIONS,
     PLANNABLE,
+    RIGHT_SHARE,
     Key,
     Levels,
     PlanFault,
@@ -430,7 +431,10 @@ def _model(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 def _exclude(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     exclude, kinds = spec.get("exclude") or {}, ("trials", "sessions", "answers")
     yield from (unknown("exclusion of", str(kind), kinds, "exclude") for kind in exclude if kind not in kinds)
-    yield from (fault.below("exclude") for fault in faults_of_exclusions(exclude, design.assistive_input))
+    yield from (
+        fault.below("exclude")
+        for fault in faults_of_exclusions(exclude, design.assistive_input, _all_rated(spec, design))
+    )
     for sign in exclude.get("sessions") or {}:
         if sign in NOT_IN_TRIALS:
             yield PlanFault(
@@ -442,12 +446,25 @@ def _exclude(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
         yield PlanFault(f" is {exclude['answers']!r}", "Write wrong.", ("exclude", "answers"))
 
 
-def faults_of_exclusions(exclude: Mapping[str, Any], assistive_input: bool = False) -> Iterator[PlanFault]:
+def _all_rated(spec: Spec, design: PlanContext) -> bool:
+    """Return whether all trials of an analysis end with a rating, so that no answer is right or wrong."""
+    return (spec["trials"] == "rate") if "trials" in spec else set(design.steps or ()) == {"rate"}
+
+
+def faults_of_exclusions(
+    exclude: Mapping[str, Any], assistive_input: bool = False, all_rated: bool = False
+) -> Iterator[PlanFault]:
     """Yield what is wrong with rules of exclusion, of a study or of one analysis."""
     for unit in ("trials", "regions", "sessions"):
         for name, rule in (exclude.get(unit) or {}).items():
             read = partial(read_sign_rule, name) if unit == "sessions" else read_times
             yield from _caught(partial(read, rule), unit, name)
+            if name == RIGHT_SHARE and all_rated:
+                yield PlanFault(
+                    " excludes by the share of right answers, and no rating is right or wrong",
+                    "Take it out; attention_checks_failed counts the checks among ratings.",
+                    (unit, name),
+                )
             if name == KEYLESS and assistive_input:
                 yield PlanFault(
                     " excludes for text without key strokes, which participants.assistive_input allows",
@@ -463,6 +480,10 @@ def _answers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
             f": wrong answers are part of what is measured ({', '.join(of_answers)})",
             "Leave them in; they can be left out of times.",
             ("exclude", "answers"),
+        )
+    elif (spec.get("exclude") or {}).get("answers") is not None and _all_rated(spec, design):
+        yield PlanFault(
+            " leaves out wrong answers, and no rating is wrong", "Take it out.", ("exclude", "answers")
         )
 
 

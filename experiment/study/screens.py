@@ -158,10 +158,10 @@ def _check_keys(study: Study, block: int, faults: Faults) -> None:
             faults.check(_check_keys_apart, study, (*path, i, *step, "keys"))
 
 
-def has_rate(study: Study) -> bool:
-    """Return whether the trials of a block end with a rating."""
+def rated_blocks(study: Study) -> list[bool]:
+    """Return for each block whether its trials end with a rating."""
     ends = (study.get("procedure", block, "block", "trial", default=[{}])[-1] for block in _blocks(study))
-    return any(not set(RATED).isdisjoint(end) for end in ends)
+    return [not set(RATED).isdisjoint(end) for end in ends]
 
 
 MOST_BUTTONS = 21

@@ -11,7 +11,7 @@ from experiment.columns import trial_columns
 from experiment.study.controls import WITH_ROWS, check_controls
 from experiment.study.factors import CELL, kind_of, levels_of, operation_families
 from experiment.study.format import check_format
-from experiment.study.screens import check_procedure, has_rate
+from experiment.study.screens import check_procedure, rated_blocks
 from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
 from experiment.study.texts import read_text
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings, read_yaml
@@ -181,7 +181,7 @@ def _check_names(study: Study, faults: Faults) -> None:
 
 
 def _check_factor_name(study: Study, kind: str, factor: str) -> None:
-    names = set(trial_columns()) if has_rate(study) else set(trial_columns()) - {"rating"}
+    names = set(trial_columns()) if any(rated_blocks(study)) else set(trial_columns()) - {"rating"}
     names |= {column for declared in study.own_types.values() for column in declared.columns}
     if factor in names:
         raise UserError(
@@ -216,10 +216,9 @@ def _check_rating(study: Study) -> None:
 
 
 def _check_bounds(study: Study, faults: Faults) -> None:
-    path = ("analysis", "exclude")
-    faults.add(
-        study.place, path, faults_of_exclusions(study.get(*path, default={}), allows_assistive_input(study))
-    )
+    path, rated = ("analysis", "exclude"), rated_blocks(study)
+    given, all_rated = study.get(*path, default={}), bool(rated) and all(rated)
+    faults.add(study.place, path, faults_of_exclusions(given, allows_assistive_input(study), all_rated))
 
 
 def _check_distractors(study: Study) -> None:

@@ -307,6 +307,12 @@ analysis:
         (BUTTONS, "measure: rating, equivalence: 0 points, ", "above 0"),
         (BUTTONS, "measure: rating, exclude: {answers: wrong}, ", "rating"),
         (BUTTONS, "measure: rating, covariates: [letters], ", "covariates"),
+        (
+            BUTTONS,
+            "measure: rating, exclude: {sessions: {question_accuracy: below 70%}}, ",
+            "question_accuracy",
+        ),
+        (BUTTONS, "measure: {human: rt}, exclude: {answers: wrong}, ", "no rating is wrong"),
     ],
 )
 def test_a_plan_that_ratings_cannot_carry_out_is_refused(
@@ -438,3 +444,12 @@ def test_levels_of_a_factor_can_set_a_scale_and_are_checked_as_one(
         file.write(plan)
     with pytest.raises(UserError, match="no mean together"):
         load_study(tmp_path)
+
+
+def test_sessions_cannot_be_excluded_by_right_answers_where_everything_is_rated(
+    rated: Callable[..., Study],
+) -> None:
+    more = "analysis: {exclude: {sessions: {question_accuracy: below 70%, attention_checks_failed: 2 or more}}}\n"
+    with pytest.raises(UserError, match=r"question_accuracy.*right or wrong") as refused:
+        rated(BUTTONS, more=more)
+    assert "exclude.sessions.attention_checks_failed:" not in str(refused.value)
