@@ -43,6 +43,7 @@ from experiment.procedure.steps import scale_ends
 from experiment.session_minutes import length_in_words, minutes_in_words, session_durations
 from experiment.study import Study
 from experiment.study.factors import VERSION, operation_families
+from experiment.study.questionnaires import MATRIX, asked_on_screen, matrix_rows
 from experiment.study.study import study_plan
 from experiment.summaries.model_costs import cost_words, judging_of
 from experiment.trials import RATED, TYPED, UNANSWERED, labels_of
@@ -216,10 +217,21 @@ def _held_against(
     }
 
 
-def has_checks(study: Study) -> bool:
-    """Return whether a study's blocks include instructed-response checks."""
-    blocks = (screen.get("block") for screen in study.get("procedure", default=[]))
-    return any(isinstance(block, Mapping) and block.get("attention_checks") for block in blocks)
+def has_unruled_checks(study: Study) -> bool:
+    """Return whether a study has instructed-response checks, in blocks or among rows of questions, without a rule on them."""
+    rules: Mapping[str, Any] = study.get("analysis", "exclude", "sessions", default={})
+    screens = study.get("procedure", default=[])
+    in_blocks = any(screen.get("block", {}).get("attention_checks") for screen in screens)
+    in_questions = any(
+        row.accept
+        for screen in screens
+        for name, given in asked_on_screen(study, screen.get("questions", {})).items()
+        if given["type"] == MATRIX
+        for row in matrix_rows(study, name, given)
+    )
+    return (in_blocks and "attention_checks_failed" not in rules) or (
+        in_questions and "question_checks_failed" not in rules
+    )
 
 
 def _left_out(study: Study) -> str:
@@ -229,7 +241,7 @@ def _left_out(study: Study) -> str:
     sentences = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
     if plan.exclude.get("sessions"):
         sentences.append("Sessions are excluded on the dashboard only.")
-    if has_checks(study) and "attention_checks_failed" not in plan.exclude.get("sessions", {}):
+    if has_unruled_checks(study):
         sentences.append(NO_RULE_ON_CHECKS)
     return " ".join(sentences)
 

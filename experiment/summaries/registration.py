@@ -15,7 +15,7 @@ from experiment.integrity.freezing import hash_of, locked_part
 from experiment.languages import find_pack
 from experiment.study import Study
 from experiment.study.study import ITEMS, planned_analyses, study_plan
-from experiment.summaries.plain_english import NO_RULE_ON_CHECKS, WORDS, has_checks, tell
+from experiment.summaries.plain_english import NO_RULE_ON_CHECKS, WORDS, has_unruled_checks, tell
 
 
 def registration(study: Study, *, sessions_before: int, amended: str | None = None) -> str:
@@ -123,7 +123,7 @@ def _exclusions(study: Study) -> Iterator[str]:
     yield "These trials and sessions are excluded:" if lines else "No trial or session is excluded by a rule."
     yield from lines
     yield "Pilot sessions are in no analysis."
-    if has_checks(study) and "attention_checks_failed" not in (plan.exclude.get("sessions") or {}):
+    if has_unruled_checks(study):
         yield NO_RULE_ON_CHECKS
 
 

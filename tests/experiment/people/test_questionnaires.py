@@ -27,6 +27,7 @@ from experiment.study.questionnaires import (
     is_asked,
     scale_scores,
 )
+from experiment.summaries.plain_english import has_unruled_checks, tell
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import Running, settings_of
 
@@ -171,6 +172,15 @@ def test_missed_checks_among_rows_are_a_sign_for_the_dashboard(site):
         for person in (careful, careless, untouched)
     ]
     assert values == [0.0, 1.0, None]
+
+
+def test_a_check_among_rows_without_a_rule_is_named_before_data_are_collected(study, make_study):
+    assert has_unruled_checks(study)
+    rule = "analysis: {exclude: {sessions: {question_checks_failed: 1 or more}}}\n"
+    ruled = make_study(("  - instructions: instructions.md\n", SCREENS), ("seed: 7\n", f"seed: 7\n{rule}"))
+    assert not has_unruled_checks(ruled) and "among the rows of questions" in " ".join(
+        tell(ruled, ruled.items).paragraphs
+    )
 
 
 def test_each_session_has_its_own_order_of_rows_and_options(study):
