@@ -201,7 +201,7 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
         wanted = _number("trial")
         trials = (trial for screen in plan["screens"] for trial in screen.get("trials", ()))
         trial = next((trial for trial in trials if trial["trial_index"] == wanted), None)
-        if trial is None:
+        if trial is None or not all(step.get("for_models", True) for step in trial["steps"]):
             return jsonify(none=True)
         return jsonify(none=False, answer=trial.get("answer"), **make_prompt(plan, trial))
 

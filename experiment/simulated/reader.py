@@ -327,7 +327,7 @@ class SimulatedReader:
         draw = generator(self.seed, "simulated fields", self.name, trial["trial_index"])
         return {
             step["type"]: simulate_record(
-                self.study.own_types[step["type"]].in_plan(), step, trial["answer"], right, draw
+                self.study.own_types[step["type"]], step, trial["answer"], right, draw
             )
             for step in trial["steps"]
             if step["step"] == OWN_TYPE

@@ -117,7 +117,6 @@ class OwnType(TrialType):
                 }
                 for name, recorded in self.recorded.items()
             },
-            "simulated": dict(self.distributions),
             "prompt": self.files.get(PROMPT) if self.is_for_models else None,
             "parser": self.files.get(PARSER) if self.is_for_models else None,
         }
@@ -334,19 +333,22 @@ def _declaration_faults(name: str, where: str, given: Any) -> list[UserError]:
             wrong(
                 f"simulated.{key}.answer_or", "it is not the answer", "Use one_of, or make it the response."
             )
-        named = [
-            value
-            for values in distribution.values()
-            for value in (values if isinstance(values, list) else [values])
-        ]
-        if not {"one_of", "answer_or"} & set(distribution):
-            for value in named:
-                if isinstance(value, str) and value not in numbers:
-                    wrong(
-                        f"simulated.{key}",
-                        f"{value!r} is no number of the plan",
-                        f"{did_you_mean(value, numbers)}Numbers of the plan: {', '.join(numbers) or 'none'}.",
-                    )
+        drawn = distribution.get("one_of", distribution.get("answer_or"))
+        kind = fields[key]["type"]
+        if drawn is None and kind not in ("number", "integer"):
+            wrong(f"simulated.{key}", f"a {kind} is no number", "Use one_of or, for the answer, answer_or.")
+        for value in drawn or ():
+            if not _is_of_type(kind, value):
+                wrong(f"simulated.{key}", f"{json.dumps(value)} is no {kind}", f"List values of type {kind}.")
+        wanted = [distribution["times"]] if "times" in distribution else []
+        wanted += [] if drawn is not None else next(v for k, v in distribution.items() if k != "times")
+        for value in wanted:
+            if isinstance(value, str) and value not in numbers:
+                wrong(
+                    f"simulated.{key}",
+                    f"{value!r} is no number of the plan",
+                    f"{did_you_mean(value, numbers)}Numbers of the plan: {', '.join(numbers) or 'none'}.",
+                )
     return faults
 
 
@@ -466,22 +468,18 @@ def answer_text(value: object) -> str | None:
 
 
 def simulate_record(
-    about: Mapping[str, Any], step: Mapping[str, Any], answer: str | None, right: bool, draw: Random
+    declared: OwnType, step: Mapping[str, Any], answer: str | None, right: bool, draw: Random
 ) -> dict[str, Any]:
     """Return the fields that a simulated reader records for a step; null where the declaration says nothing.
 
-    ``about``: the type in the plan; ``right``: whether this reader knows the item's answer.
+    ``right``: whether this reader knows the item's answer.
     """
-    made: dict[str, Any] = {}
-    for name, rule in about["fields"].items():
-        distribution = about["simulated"].get(name)
-        if distribution is None:
-            made[name] = None
-        elif "times" in distribution:
-            number = max(0, round(_number(distribution["times"], step)))
-            made[name] = [_drawn(distribution, rule, step, answer, right, draw) for _ in range(number)]
-        else:
-            made[name] = _drawn(distribution, rule, step, answer, right, draw)
+    made: dict[str, Any] = dict.fromkeys(declared.recorded)
+    for name, distribution in declared.distributions.items():
+        number = max(0, round(_number(distribution.get("times", 1), step)))
+        rule = declared.recorded[name]
+        values = [_drawn(distribution, rule, step, answer, right, draw) for _ in range(number)]
+        made[name] = values if rule.many else values[0]
     return made
 
 
@@ -491,7 +489,7 @@ def _number(given: float | str, step: Mapping[str, Any]) -> float:
 
 def _drawn(
     distribution: Mapping[str, Any],
-    rule: Mapping[str, Any],
+    rule: RecordedField,
     step: Mapping[str, Any],
     answer: str | None,
     right: bool,
@@ -502,20 +500,17 @@ def _drawn(
     if "answer_or" in distribution:
         others = [value for value in distribution["answer_or"] if answer_text(value) != answer]
         if (right or not others) and answer is not None:
-            return _as_type(answer, rule["type"])
+            return _as_type(answer, rule.type)
         return draw.choice(others or distribution["answer_or"])
-    ((kind, (first, second)),) = (
-        (kind, given) for kind, given in distribution.items() if kind in ("normal", "lognormal", "uniform")
-    )
-    a, b = _number(first, step), _number(second, step)
-    value = {
-        "normal": lambda: draw.gauss(a, b),
-        "lognormal": lambda: a * math.exp(draw.gauss(0, b)),
-        "uniform": lambda: draw.uniform(a, b),
-    }[kind]()
-    value = max(value, rule.get("minimum", -math.inf))
-    value = min(value, rule.get("maximum", math.inf))
-    return round(value) if rule["type"] == "integer" else value
+    kind = next(kind for kind in ("normal", "lognormal", "uniform") if kind in distribution)
+    first, second = (_number(given, step) for given in distribution[kind])
+    if kind == "uniform":
+        value = draw.uniform(first, second)
+    else:
+        value = draw.gauss(first, second) if kind == "normal" else first * math.exp(draw.gauss(0, second))
+    value = max(value, -math.inf if rule.minimum is None else rule.minimum)
+    value = min(value, math.inf if rule.maximum is None else rule.maximum)
+    return round(value) if rule.type == "integer" else value
 
 
 def _as_type(answer: str, kind: str) -> Any:

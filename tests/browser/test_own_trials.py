@@ -22,6 +22,7 @@ from experiment.people.server import StudyServer
 from experiment.people.service import PeopleSettings, service_for
 from experiment.store import open_store
 from experiment.store.records import all_flags, trials_with_scores
+from experiment.trials.own import sha256
 from experiment.trust import agree
 from tests.browser.plans import TEXTS
 from tests.browser.walking import trial_shown
@@ -75,6 +76,9 @@ def test_taps_are_recorded_stored_and_exported(
     with served(folder) as (study, store, address):
         page = new_page(address)
         begin(page)
+        trial_shown(page, "own")
+        page.get_by_role("button", name=TEXTS["stop"], exact=True).click()
+        page.get_by_role("button", name=TEXTS["stop_continue"]).click()
         for _ in range(4):
             tap_through(page)
         end(page)
@@ -84,6 +88,7 @@ def test_taps_are_recorded_stored_and_exported(
         for form in ("csv", "jspsych", "psych-ds", "parquet"):
             export_study(study, store, tmp_path / form, form)
     assert not flags
+    assert [(row["trial_index"], row["attempt"]) for row in rows] == [(0, 2), (1, 1), (2, 1), (3, 1)]
     for row in rows:
         taps = row["recorded"]["tap"]
         assert len(taps["moments"]) == 4
@@ -134,11 +139,19 @@ def test_the_preview_shows_the_plugin_and_the_prompt(
     agree(study)
     server = StudyServer(create_preview_app(study), listen("127.0.0.1", 0))
     threading.Thread(target=server.run, daemon=True).start()
+    home = f"http://127.0.0.1:{server.port}"
     try:
-        page = new_page(f"http://127.0.0.1:{server.port}/screen?list=1&screen=1&trial=0")
+        page = new_page(f"{home}/screen?list=1&screen=1&trial=0")
         trial_shown(page, "own")
         cue = page.locator(".trial.own p").inner_text()
-        prompt = page.request.get(f"http://127.0.0.1:{server.port}/prompt.json?list=1&trial=0").json()
+        prompt = page.request.get(f"{home}/prompt.json?list=1&trial=0").json()
         assert f'"{cue}"' in prompt["messages"][-1]["content"]
+        plugin = folder / "trial_types" / "associate" / "plugin.js"
+        shown = f"{home}/own/{sha256(plugin.read_text('utf-8'))}.js"
+        assert page.request.get(shown).status == 200
+        plugin.write_text(plugin.read_text("utf-8") + "\n", "utf-8")
+        assert page.request.get(shown).status == 404
+        assert page.request.get(f"{home}/own/{sha256(plugin.read_text('utf-8'))}.js").status == 404
+        assert "wrods trust" in page.request.get(f"{home}/").text()
     finally:
         server.close()

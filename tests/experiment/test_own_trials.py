@@ -93,6 +93,8 @@ def test_every_error_of_a_declaration_is_told_at_once(tapping: Path) -> None:
         declared["response"] = "moments"
         declared["simulated"]["pause"] = {"normal": [1, 2]}
         declared["simulated"]["mean_interval"] = {"normal": ["interval", 40]}
+        declared["fields"]["hand"] = {"type": "string", "prose": "the hand"}
+        declared["simulated"]["hand"] = {"one_of": ["left", 2]}
 
     declare(tapping / TAP, change)
     (tapping / TAP / "parse.py").write_text("", "utf-8")
@@ -104,6 +106,7 @@ def test_every_error_of_a_declaration_is_told_at_once(tapping: Path) -> None:
         "'moments'",
         "pause",
         "'interval_ms'",
+        "2 is no string",
         "parser.py",
         "prompt.j2",
     ):
@@ -288,14 +291,18 @@ def test_a_model_answers_and_is_scored_like_people(associations: Path) -> None:
 
 def test_models_leave_out_what_only_people_can_do(tapping: Path) -> None:
     file = tapping / "study.yaml"
-    text = file.read_text("utf-8")
+    text = file.read_text("utf-8").replace(
+        "materials:", 'models: {who: {guesses: {use: "baseline:random"}}}\n\nmaterials:'
+    )
+    file.write_text(text, "utf-8")
+    assert "people only" in faults_of(tapping)
+    recovering = "  - block: {trial: [{recover: {show: sentence}}]}\n  - debrief:"
+    plan = "{measure: missing, compare: tempo, between: [human, guesses], trials: tap}"
     file.write_text(
-        text.replace("materials:", 'models: {who: {guesses: {use: "baseline:random"}}}\n\nmaterials:')
-        + "\nanalysis:\n  planned:\n    tempo: {measure: rt, compare: tempo, between: [human, guesses]}\n",
-        "utf-8",
+        text.replace("  - debrief:", recovering) + f"\nanalysis:\n  planned:\n    tempo: {plan}\n", "utf-8"
     )
     told = said("check", tapping).output
-    assert "people only" in told and "tap" in told
+    assert "trial_types/tap" in told
 
 
 def test_a_type_without_a_scorer_has_no_accuracy_to_plan(tapping: Path) -> None:
@@ -310,18 +317,17 @@ def test_a_type_without_a_scorer_has_no_accuracy_to_plan(tapping: Path) -> None:
 
 def test_simulated_readers_fill_the_fields_as_declared(tapping: Path, associations: Path) -> None:
     plan = plan_of(tapping)
-    about = plan["own_types"]["tap"]
+    tap = load_study(tapping).own_types["tap"]
     for trial in trials_of(plan):
         step = trial["steps"][-1]
-        made = simulate_record(about, step, None, True, generator(1, "test", trial["trial_index"]))
-        assert record_faults(about["fields"], made) == {}
+        made = simulate_record(tap, step, None, True, generator(1, "test", trial["trial_index"]))
+        assert record_faults(plan["own_types"]["tap"]["fields"], made) == {}
         assert len(made["moments"]) == step["taps"]
         assert abs(made["mean_interval"] - step["interval_ms"]) < 250
-    about = plan_of(associations)["own_types"]["associate"]
-    step = {"step": "own", "type": "associate"}
-    draw = generator(1, "test")
-    assert simulate_record(about, step, "pepper", True, draw)["word"] == "pepper"
-    assert simulate_record(about, step, "water", False, draw)["word"] in ("thing", "house")
+    associate = load_study(associations).own_types["associate"]
+    step, draw = {"step": "own", "type": "associate"}, generator(1, "test")
+    assert simulate_record(associate, step, "pepper", True, draw)["word"] == "pepper"
+    assert simulate_record(associate, step, "water", False, draw)["word"] in ("thing", "house")
 
 
 def test_simulated_readers_take_part(associations: Path) -> None:

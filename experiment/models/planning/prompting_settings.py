@@ -156,6 +156,18 @@ def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> 
             f"{place}: a person's answers are scored as they stand; nothing is thought or restored before",
             mend="Set strategy: direct for this model.",
         )
+    for_people = {name for name, declared in study.own_types.items() if not declared.is_for_models}
+    shown = [
+        {kind for step in screen["block"]["trial"] for kind in step} & for_people
+        for screen in study.get("procedure")
+        if "block" in screen
+    ]
+    if all(shown):
+        name = min(shown[0])
+        raise UserError(
+            f"{place}: every trial has {name}, which is for people only: trial_types/{name} has no prompt.j2 and parser.py",
+            mend="Add them (docs/own-trials.md), or name no model in this study.",
+        )
     own = sorted(answering & set(study.own_types))
     if own and (manner.context == "teacher_forced" or manner.strategy == "chain_of_thought"):
         setting = (
@@ -317,7 +329,9 @@ class SessionTemplate:
                 lead = BLANK.join(texts_since)
                 for trial in screen["trials"]:
                     if not self._is_asked(trial):
-                        texts_since += [self.prompter.turn(trial).text] if in_talk else []
+                        texts_since += (
+                            [self.prompter.turn(trial).text] if in_talk and _is_for_models(trial) else []
+                        )
                         continue
                     if in_talk:
                         lead, texts_since = BLANK.join(texts_since), []
@@ -327,14 +341,13 @@ class SessionTemplate:
         return places
 
     def _is_asked(self, trial: PlannedTrial) -> bool:
-        if not all(step.get("for_models", True) for step in trial["steps"]):
-            return False
-        return trial["trial_type"] not in UNANSWERED or self.manner.tells
+        return _is_for_models(trial) and (trial["trial_type"] not in UNANSWERED or self.manner.tells)
 
     def _solved(self, screen: Mapping[str, Any]) -> list[str]:
         solved = [
             self.prompter.solved(trial, right_answer(trial), _feedback_of(screen))
             for trial in screen["trials"]
+            if _is_for_models(trial)
         ]
         return [text] if (text := self.prompter.practice(solved)) else []
 
@@ -353,6 +366,11 @@ def _require_descriptions(plan: Plan, manner: PromptingSettings) -> None:
                     mend="Describe it in a column called like its own with `_text` (picture: picture_text), or, for a picture, set "
                     "presentation: image for a model with vision.",
                 )
+
+
+def _is_for_models(trial: Mapping[str, Any]) -> bool:
+    """Return whether models can do every step of a trial: a lab's own type may be for people only."""
+    return all(step.get("for_models", True) for step in trial["steps"])
 
 
 def right_answer(trial: Mapping[str, Any]) -> str:

@@ -118,7 +118,8 @@ def test_a_study_cannot_take_the_name_of_a_page(site, settings):
 def test_the_page_tells_the_browser_what_it_needs(visitor):
     page = visitor.get("/small/?PROLIFIC_PID=abc&password=x&pilot=forged").text
     assert config_of(page) == {
-        "api": "/api/small", "media": "/small/media/", "study": "small", "title": "A small study", "language": "en", "mode": "session",
+        "api": "/api/small", "media": "/small/media/", "plugins": "/own/", "study": "small", "title": "A small study",
+        "language": "en", "mode": "session",
         "participant": None, "platform": {}, "pass": None, "ask_participant": True, "any_browser": False,
         "preview_plan": None, "finish_wait_ms": 60_000, "stations": False, "station": None, "station_help": None,
         "direction": "ltr", "messages": dict(pack_for("en").texts),
