@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from analysis.plan.grammar import COVARIATES, COVARIED, PLANNABLE, LevelDifference, Measure, Prior, levels_in
+from analysis.plan.grammar import (
+    COVARIATES,
+    COVARIED,
+    OF_FIXATIONS,
+    PLANNABLE,
+    LevelDifference,
+    Measure,
+    Prior,
+    levels_in,
+)
 from analysis.plan.plans import PlannedAnalysis, StudyPlan
 
 DEFAULT = " (default)"
@@ -141,8 +150,14 @@ def _lines(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     if len(analysis.factors) > 1:
         yield from _of_contrasts(analysis)
     if analysis.regions:
+        names = listing(analysis.regions)
+        of_words = any(measure.name not in OF_FIXATIONS for measure in analysis.by_measure)
         yield (
-            f"region: values are summed over the words of {listing(analysis.regions)}; one excluded word excludes the region"
+            (
+                f"region: values are summed over the words of {names}; one excluded word excludes the region"
+                if of_words
+                else f"region: eye movements on {names}, each as a whole"
+            )
             + (
                 "; the contrasts of all regions are one family of each measure"
                 if analysis.regions[1:]

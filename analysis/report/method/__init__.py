@@ -29,7 +29,7 @@ from analysis.exclusions import (
 )
 from analysis.mixed import Fit
 from analysis.names import in_words
-from analysis.plan import ALPHA, CODED, MEASURES
+from analysis.plan import ALPHA, CODED, MEASURES, OF_FIXATIONS
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
 from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.apa_tables import ApaTable
@@ -458,7 +458,10 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
             "estimated": bool(estimated),
             "has_shares": bool(shares),
             "timed": len(timed),
-            "has_regions": any(analysis.plan.measure.region for analysis in analyses),
+            "has_regions": any(
+                analysis.plan.measure.region and analysis.plan.measure.kind not in OF_FIXATIONS
+                for analysis in analyses
+            ),
             "other_linear": list(
                 dict.fromkeys(
                     f"{'log ' * analysis.plan.measure.logged}{analysis.plan.measure.noun}"
