@@ -6,7 +6,7 @@ Items store the hash of each file, so that a file that changes after the build i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,8 @@ from stimuli.item import Item
 
 KEY = "media"
 """Key of an item with what is known of its files, by field."""
+CHOICES = "choices"
+"""The column of choices, which can be files: buttons with pictures."""
 SUFFIXES: Mapping[str, Mapping[str, str]] = {
     "image": {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".webp": "image/webp"},
     "audio": {".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".m4a": "audio/mp4"},
@@ -55,21 +57,40 @@ def with_media(folder: Path, fields: Mapping[str, str], items: Sequence[Item]) -
     made = []
     for item in items:
         files: dict[str, dict[str, Any]] = {}
-        for field, kind in fields.items():
-            name = item.shown.get(field)
-            if not name:
-                continue
+        for field, kind, name, text in _named_files(item, fields):
             try:
                 digest = digest_of(folder, name, kind)
             except UserError as fault:
                 faults.setdefault(name, UserError(f"item {item.item_id!r}: {fault.message}", mend=fault.mend))
                 continue
-            text = item.shown.get(description_of(field)) or None
             files[field] = {"kind": kind, "file": name, "sha256": digest, "text": text}
         made.append(replace(item, key={**item.key, KEY: files}) if files else item)
     if faults:
         raise together(list(faults.values()))
     return made
+
+
+def _named_files(item: Item, fields: Mapping[str, str]) -> Iterator[tuple[str, str, str, str | None]]:
+    """Yield field, kind, name and description of the files that an item's fields and choices name."""
+    for field, kind in fields.items():
+        described = item.shown.get(description_of(field)) or None
+        if field == CHOICES:
+            told = [part.strip() for part in described.split("|")] if described else []
+            names = list(item.choices or ())
+            if told and len(told) != len(names):
+                raise UserError(
+                    f"item {item.item_id!r} has {len(names)} choices and {len(told)} descriptions of them",
+                    mend=f"Part the descriptions in {description_of(field)!r} by |, one for each choice.",
+                )
+            for number, name in enumerate(names):
+                yield choice_field(name), kind, name, told[number] if told else None
+        elif item.shown.get(field):
+            yield field, kind, item.shown[field], described
+
+
+def choice_field(name: str) -> str:
+    """Return the field under which an item keeps the file of a choice."""
+    return f"{CHOICES}: {name}"
 
 
 def digest_of(folder: Path, name: str, kind: str) -> str:

@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from random import Random
 from typing import Any, Literal
 
-from experiment.media import KEY, shown_files
+from experiment.media import KEY, choice_field, shown_files
 from experiment.parsing.free_answers import decimal_mark
 from experiment.study import Study
 from experiment.trials import CHOSEN, OWN_TYPE, RATED, TrialType, labels_of, scale_of, trial_type
@@ -478,6 +478,14 @@ def _choices(
         )
     displayed = [choices[i] for i in order]
     by_text = settings.get("answer_by", "letter") == "text"
+    if pictures := shown_files(item, [choice_field(choice) for choice in displayed]):
+        return {
+            "labels": list(string.ascii_uppercase[: len(displayed)]),
+            "responses": displayed,
+            "options": [file["text"] or "" for file in pictures],
+            "keys": [str(key) for key in keys],
+            "pictures": pictures,
+        }
     return {
         "labels": displayed if by_text else list(string.ascii_uppercase[: len(displayed)]),
         "responses": displayed,

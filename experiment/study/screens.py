@@ -261,6 +261,11 @@ def _check_media(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     for i, step in enumerate(study.get(*path)) if media else ():
         ((kind, settings),) = step.items()
+        if "choices" in media and choice_settings(step).get("answer_by") == "text":
+            raise UserError(
+                f"{study.place(*path, i, kind, 'answer_by')} is 'text', and the choices are pictures, which are no words",
+                mend="Leave answer_by out: pictures are chosen by their letters and keys.",
+            )
         show = settings.get("show", [])
         files = [name for name in ([show] if isinstance(show, str) else show) if name in media]
         for at_level in study.steps_at_all_levels(kind, settings) if files else ():

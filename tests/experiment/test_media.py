@@ -214,3 +214,49 @@ def test_texts_hold_pictures_that_models_read_as_words(make, tmp_path):
     (tmp_path / "keys.md").write_text("![Two keys](none.png)", "utf-8")
     with pytest.raises(UserError, match=r"study\.yaml, line \d+: .*keys\.md.*none\.png"):
         load_study(tmp_path)
+
+
+def test_choices_can_be_pictures(make, tmp_path):
+    rows = [
+        f"p{i},The {name} is here,{NAMES[i]}.png|{NAMES[i - 1]}.png,a {NAMES[i]}|a {NAMES[i - 1]},{name}.png"
+        for i, name in enumerate(NAMES)
+    ]
+    make(rows, "item,sentence,choices,choices_text,answer", "{choices: image}", "{}", "sentence")
+    text = (
+        (tmp_path / "study.yaml")
+        .read_text("utf-8")
+        .replace('{"Yes": j, "No": f}', "[f, j], choice_order: random")
+    )
+    (tmp_path / "study.yaml").write_text(text, "utf-8")
+    study = load_study(tmp_path)
+    plan = plan_of(study)
+    for trial in trials_of(plan):
+        (step,) = trial["steps"]
+        assert step["labels"] == ["A", "B"]
+        assert trial["answer"] in step["responses"]
+        assert [f"a {name.removesuffix('.png')}" for name in step["responses"]] == step["options"]
+        assert [file["text"] for file in step["pictures"]] == step["options"]
+    assert not any(f"{name}.png" in json.dumps(participant_view(plan)) for name in NAMES)
+    described, _ = turns(study)
+    seen, _ = turns(study, presentation="image")
+    for told, shown, trial in zip(described, seen, trials_of(plan), strict=True):
+        (step,) = trial["steps"]
+        assert all(
+            f"({label}) {words}" in told.text for label, words in zip("AB", step["options"], strict=True)
+        )
+        assert [picture.text for picture in shown.pictures][-2:] == step["options"]
+    (tmp_path / "study.yaml").write_text(
+        text.replace("choice_order", "answer_by: text, choice_order"), "utf-8"
+    )
+    with pytest.raises(UserError, match=r"study\.yaml, line \d+: .*answer_by"):
+        load_study(tmp_path)
+    bad = [row.replace("|a ", " or a ") for row in rows]
+    with pytest.raises(UserError, match="choices_text"):
+        make_items(make_with(study, bad, text))
+
+
+def make_with(study: Study, rows: list[str], text: str) -> Study:
+    (study.folder / "study.yaml").write_text(text, "utf-8")
+    head = "item,sentence,choices,choices_text,answer"
+    (study.folder / "sentences.csv").write_text("\n".join([head, *rows]) + "\n", "utf-8")
+    return load_study(study.folder)

@@ -358,7 +358,9 @@ def _require_descriptions(plan: Plan, manner: PromptingSettings) -> None:
     if not sees and not manner.reads:
         return
     for trial in trials_of(plan):
-        for file in (file for step in trial["steps"] for file in step.get("media", ())):
+        for file in (
+            file for step in trial["steps"] for file in (*step.get("media", ()), *step.get("pictures", ()))
+        ):
             if file["text"] is None and not (sees and file["kind"] == "image"):
                 raise UserError(
                     f"item {trial['item_id']!r}: nothing describes its {file['kind']}, which the model does not "

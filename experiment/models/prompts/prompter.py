@@ -203,6 +203,8 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
     for step in trial["steps"]:
         text = step["text"]
         files = [seen(file) for file in step.get("media", ())]
+        if step.get("pictures"):
+            step = {**step, "options": [seen(file) for file in step["pictures"]]}
         if not text:
             steps.append({**step, "text": BLANK.join(files), "media": ()} if files else step)
             continue

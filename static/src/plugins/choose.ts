@@ -4,14 +4,14 @@ import type { JsPsych, JsPsychPlugin, TrialType } from "jspsych";
 import { version } from "../../package.json";
 import { element } from "../dom";
 import { chooseFields, chooseParameters, type ChooseRecord } from "../generated/trials";
-import { type MediaFile, timedPart, withMedia } from "../media";
+import { library, type MediaFile, timedPart, withMedia } from "../media";
 import { keyName, layoutOrder, struckKey } from "../keys";
 import type { Messages } from "../messages";
 import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
 import { type Style, studyLines, styled } from "./lines";
 import { MinimumTime, NOT_EARLY } from "./minimum";
-import { exemplarParameters, pageParameters } from "./parameters";
+import { exemplarParameters, pageParameters, pictureParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, exemplarList, keyButton, studyText, trialScreen } from "./stimulus";
 
@@ -21,7 +21,7 @@ const NO_KEY = "none";
 const info = <const>{
   name: "wrods-choose",
   version,
-  parameters: { ...chooseParameters, ...pageParameters, ...exemplarParameters },
+  parameters: { ...chooseParameters, ...pageParameters, ...exemplarParameters, ...pictureParameters },
   data: chooseFields,
 };
 
@@ -75,6 +75,7 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
     const itemsLanguage = trial.items_language ?? language;
     const messages = trial.messages as Messages;
     const options = (trial.options ?? []) as (string | null)[];
+    const pictures = (trial.pictures ?? []) as MediaFile[];
     const text = trial.text ? styled(studyLines(trial.text, trial.lines ?? [], itemsLanguage), trial.style as Style | null) : null;
     const stimulus = withMedia((trial.media ?? []) as MediaFile[], text);
     const ask = trial.ask ? studyText("p", trial.ask, language, stimulus ? "ask" : "ask alone") : null;
@@ -83,6 +84,8 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
       if (key === NO_KEY) return null;
       const option = options[index] ?? null;
       const sameAsKey = keyName(key) === label.toLowerCase();
+      const picture = pictures[index];
+      if (picture) return keyButton([key], messages, library.show(picture));
       return keyButton(
         [key],
         messages,
@@ -90,7 +93,7 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
         option === null ? null : studyText("span", option, itemsLanguage, "option"),
       );
     });
-    const hasOptions = options.some((option) => option !== null);
+    const hasOptions = pictures.length === 0 && options.some((option) => option !== null);
     const order = layoutOrder(trial.keys, hasOptions);
     const group = element(
       "div",

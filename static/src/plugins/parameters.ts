@@ -15,6 +15,11 @@ export const pageParameters = <const>{
   messages: { type: ParameterType.OBJECT, default: undefined },
 };
 
+export const pictureParameters = <const>{
+  /** The picture of each label, where the choices are pictures. */
+  pictures: { type: ParameterType.COMPLEX, array: true, default: [] },
+};
+
 export const typedParameters = <const>{
   /** Whether text may come from dictation, voice control or an on-screen keyboard. */
   assistive_input: { type: ParameterType.BOOL, default: false },

@@ -27,7 +27,12 @@ export type ShownStep = (
   | (Omit<ChooseStep, "responses"> & Partial<Pick<ChooseStep, "responses">>)
   | (Omit<RateStep, "responses" | "decimal"> & Partial<RateStep>)
   | (Omit<AnswerStep, "read_as" | "decimal"> & Partial<AnswerStep>)
-) & { media?: MediaFile[]; style?: Style };
+) & {
+  media?: MediaFile[];
+  /** The picture of each label, where the choices are pictures. */
+  pictures?: MediaFile[];
+  style?: Style;
+};
 
 /** A trial; `answer` is there for practice trials (and in previews) only, and nothing tells which item it shows. */
 export interface PlannedTrial {
@@ -193,5 +198,5 @@ export function stimulusTexts(plan: Plan): string {
 
 /** Every picture, sound and film of the plan. */
 export function mediaFiles(plan: Plan): MediaFile[] {
-  return plan.screens.flatMap(trialsOf).flatMap((trial) => trial.steps.flatMap((step) => step.media ?? []));
+  return plan.screens.flatMap(trialsOf).flatMap((trial) => trial.steps.flatMap((step) => [...(step.media ?? []), ...(step.pictures ?? [])]));
 }
