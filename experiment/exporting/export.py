@@ -244,6 +244,11 @@ def _materials(study: Study, folder: Path) -> None:
         target = folder / "texts" / Path(name).name
         target.parent.mkdir(exist_ok=True)
         shutil.copyfile(study.folder / name, target)
+    for declared in study.own_types.values():
+        for name in declared.hashes:
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(study.folder / name, target)
 
 
 def _in_cell(text: str) -> str:

@@ -88,6 +88,10 @@ def test_taps_are_recorded_stored_and_exported(
         for form in ("csv", "jspsych", "psych-ds", "parquet"):
             export_study(study, store, tmp_path / form, form)
     assert not flags
+    assert [file.name for file in sorted((tmp_path / "psych-ds").rglob("trial_types/tap/*"))] == [
+        "declaration.json",
+        "plugin.js",
+    ]
     assert [(row["trial_index"], row["attempt"]) for row in rows] == [(0, 2), (1, 1), (2, 1), (3, 1)]
     for row in rows:
         taps = row["recorded"]["tap"]

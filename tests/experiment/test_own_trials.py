@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli import main
+from experiment.people.response_intake import take_copy
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.scoring.sandbox import read_reply
 from experiment.store import open_store
@@ -210,9 +211,12 @@ def test_what_breaks_its_declaration_is_stored_and_marked(
     assert person.post("trials", body).status == 200, "the same trial"
     assert person.post("trials", answered(person, 1, {"tip": {}})).status == 400
     assert person.post("trials", answered(person, 1, {"tap": {"moments": ["x" * 1000] * 200}})).status == 413
+    offline = answered(person, 1, {"tap": {"moments": [3], "mean_interval": 3}})
+    assert take_copy(running.store, study.id, person.copy(("trials", offline), study=study.id)).new == 1
     with running.store.read() as connection:
-        (row,) = trials_with_scores(connection)
+        row, later = trials_with_scores(connection)
         (flag,) = all_flags(connection, study.id)
+    assert later["recorded"] == offline["recorded"]
     assert row["recorded"] == {"tap": given}
     assert "pause" in flag["reason"] and "mean_interval" in flag["reason"]
 
