@@ -487,12 +487,19 @@ def _check_practice(study: Study, i: int) -> None:
     with_rules = [keyword for paper in papers().values() for keyword in paper.practice]
     following = [block for block in _blocks(study) if block > i] or _blocks(study)[-1:]
     steps = study.get("procedure", following[0], "block", "trial", default=[{}]) if following else [{}]
-    if not set(RATED).isdisjoint(steps[-1]):
+    kind = next(iter(steps[-1]), "")
+    own = study.own_types.get(kind)
+    if kind in RATED or (own is not None and own.scorer is None):
+        taken = (
+            "ratings, of which none is right or wrong"
+            if own is None
+            else f"{kind}, which has no right answers"
+        )
         for name in ("pass", "feedback"):
             if settings.get(name):
                 raise UserError(
-                    f"{study.place('procedure', i, 'practice', name)} is {settings[name]!r}, and the block that follows takes "
-                    "ratings, of which none is right or wrong",
+                    f"{study.place('procedure', i, 'practice', name)} is {settings[name]!r}, and the block that follows "
+                    f"takes {taken}",
                     mend="Take it out.",
                 )
     if "rule" in settings and all(study.get("materials", keyword) is None for keyword in with_rules):

@@ -319,6 +319,21 @@ def test_a_type_without_a_scorer_has_no_accuracy_to_plan(tapping: Path) -> None:
     load_study(tapping)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  - block:\n", "  - practice: {items: tunes.csv, pass: 50%}\n  - block:\n"),
+        ("  - block:\n", "  - block:\n      feedback: accuracy\n"),
+        ("  - block:\n", "  - block:\n      attention_checks: 1\n"),
+        ("taps: 4}\n", "taps: 4}\n        - tap: {interval: 1 s}\n"),
+    ],
+)
+def test_what_needs_right_answers_or_one_step_is_refused(tapping: Path, old: str, new: str) -> None:
+    file = tapping / "study.yaml"
+    file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
+    assert "tap" in faults_of(tapping)
+
+
 def test_simulated_readers_fill_the_fields_as_declared(tapping: Path, associations: Path) -> None:
     plan = plan_of(tapping)
     tap = load_study(tapping).own_types["tap"]
