@@ -463,3 +463,19 @@ def test_a_text_has_the_colours_and_size_of_its_style(opened):
     plain_colour, _, plain_size = look()
     assert plain_colour != colour
     assert size == pytest.approx(2 * plain_size)
+
+
+def test_pictures_are_buttons_where_the_choices_are_files(opened):
+    pictures = [{"kind": "image", "name": f"{letter}.png", "text": f"picture {letter}"} for letter in "ab"]
+    step = choose(
+        "The dog barks.", labels=["A", "B"], responses=["a", "b"], options=["", ""], pictures=pictures
+    )
+    server, page = opened(
+        block([trial(0, [step])]), media={"a.png": picture(), "b.png": picture()}, size=(390, 800)
+    )
+    trial_shown(page, "choose")
+    boxes = [page.get_by_role("img", name=f"picture {letter}").bounding_box() for letter in "ab"]
+    assert all(box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
+    page.get_by_role("button", name="picture b").click()
+    finished(page, server)
+    assert server.trials[0, 1]["response_raw"] == "B"
