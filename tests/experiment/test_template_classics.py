@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def test_each_part_is_answered_and_every_planned_difference_is_estimated(tmp_pat
     folder = tmp_path / "study"
     copy_template(TEMPLATE, folder, part=part)
     build_study(load_study(folder))
+    findings = json.loads((folder / "audit/audit.json").read_text("utf-8"))["findings"]
+    assert not [finding for finding in findings if finding["level"] == "mend"]
     study = load_study(folder)
     with open_store(folder) as store:
         with LocalServer(study, store) as server:
