@@ -486,7 +486,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     cells = {crossed_name(*pair): cells_shown(trials, pair) for pair in pairs}
     tables = Tables(trials.assign(**cells), items, dictionary, source)
     needed = planned_columns(
-        dictionary["planned"].values(),
+        dict(dictionary["planned"]).values(),
         tables.trials,
         items,
         tables.region_batches(),

@@ -156,6 +156,8 @@ def why_impossible(trials: Sequence[OrderedTrial], rules: OrderRules) -> tuple[s
     part = dict(rules.parts())[names[0]]
     if len(names) == 1:
         return names[0], _reason(names[0], trials, part)
+    if set(names) == {"fillers_between", "fillers_first"}:
+        return names[0], _lacking_fillers(trials, rules)
     return names[0], UserError(
         f"no order keeps {_listed(names)} together, although each alone can be kept",
         mend="Relax one of them.",
@@ -176,15 +178,8 @@ def _conflict(trials: Sequence[OrderedTrial], rules: OrderRules) -> list[str]:
 def _reason(name: str, trials: Sequence[OrderedTrial], rule: OrderRules) -> UserError:
     """Return why no order keeps a single rule, by the counts that rule it out."""
     total = len(trials)
-    fillers = sum(trial.condition is None for trial in trials)
-    tests = total - fillers
     if rule.fillers_between or rule.fillers_first:
-        needed = rule.fillers_between * max(tests - 1, 0) + rule.fillers_first
-        return UserError(
-            f"{name} is {rule.fillers_between or rule.fillers_first}; {tests} test trials need {needed} fillers, and there are "
-            f"{fillers}",
-            mend=f"Add {needed - fillers} fillers.",
-        )
+        return _lacking_fillers(trials, rule)
     if rule.is_balanced:
         return UserError(
             "transitions cannot be balanced with these numbers of trials",
@@ -198,6 +193,19 @@ def _reason(name: str, trials: Sequence[OrderedTrial], rule: OrderRules) -> User
     return UserError(
         f"{name} is {limit}; {count} of {total} trials have the {compared} {value!r}, and at most {fitting} fit among {others} others",
         mend=f"Balance the {compared}, or relax this constraint.",
+    )
+
+
+def _lacking_fillers(trials: Sequence[OrderedTrial], rule: OrderRules) -> UserError:
+    """Return how many fillers are needed between and before the test trials."""
+    fillers = sum(trial.condition is None for trial in trials)
+    tests = len(trials) - fillers
+    needed = rule.fillers_between * max(tests - 1, 0) + rule.fillers_first
+    given = {"fillers_between": rule.fillers_between, "fillers_first": rule.fillers_first}
+    told = " and ".join(f"{name} is {number}" for name, number in given.items() if number)
+    return UserError(
+        f"{told}; {tests} test trials need {needed} fillers, and there are {fillers}",
+        mend=f"Add {needed - fillers} filler{'s' * (needed - fillers > 1)}.",
     )
 
 

@@ -77,7 +77,7 @@ imported intact is_changed is_repeat item item_cell item_condition item_reader i
 log_ratio log_reading_time log_rt low lowest machine machine_condition mean mean_high mean_log_ratio mean_low mean_rt measure
 meets missing missing_share model model_session n name not_recovered number of of_sums other_conditions out_of_context
 out_of_context_ratio own p p_adjusted panel parameters part participant participants people percent person place
-place_from_end places prompt provenance published quantity r rated rating ratio ratio_high ratio_low reached recovered
+place_from_end places previous_zipf prompt provenance published quantity r rated rating ratio ratio_high ratio_low reached recovered
 recovered_with_one_typo region replicates resampled right role rows rule run said_cell said_part same_direction same_distance
 same_place same_place_from_end scale scaled sd se seed series share shown side sign similarity size slopes sorted source speed
 stands stated sum term times token_ratio tokens training trial trials trials_that_tell truth unit unit_high unit_low unrelated

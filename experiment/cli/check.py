@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -183,11 +183,23 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
         if plan.measure.scale not in SUGGESTED or (with_people and not design.participants):
             continue
         tests = _tests(plan, plans)
-        values = _numbers(plan, kinds, design, tests)
+        values = _numbers(plan, kinds, replace(design, items=_items_within(plan, items)), tests)
         if values is not None:
             numbers.append(values)
             paragraphs.append(_told(plan, values))
     return SensitivityReport(tuple(paragraphs), tuple(numbers))
+
+
+def _items_within(plan: Plan, items: Sequence[Item]) -> int:
+    """Return the number of test items that a plan's trials show, at the levels to which it is restricted."""
+    return len(
+        {
+            (item.set_name, item.item_id)
+            for item in items
+            if item.role == "test"
+            and all(item.condition.get(factor, level) == level for factor, level in plan.within)
+        }
+    )
 
 
 def _tests(plan: Plan, plans: Sequence[Plan]) -> tuple[int, int]:

@@ -429,7 +429,11 @@ class _Recipe:
         )
         empty = {name for name in columns.optional if not str(row.get(name) or "").strip()}
         also = {name: nfc(_cell(row, name, where)) for name in columns.also_show if name not in empty}
-        options = None if columns.choices in empty else _choices(row, columns.choices, where)
+        options = (
+            None
+            if isinstance(columns.choices, str) and columns.choices in empty
+            else _choices(row, columns.choices, where)
+        )
         key = None if columns.answer in empty else columns.answer
         answer = key and _answer(_cell(row, key, where), options, where)
         only = _only_level(row, columns.level, self.order, where) or columns.only_level

@@ -201,3 +201,12 @@ def test_a_session_whose_short_searches_fail_has_the_order_with_which_its_list_w
     shown = trials_of(plan_session(study, built.items, list_id=1, session_key="one"))
     tests = [place for place, trial in enumerate(shown) if not trial["is_filler"]]
     assert len(tests) == 12 and all(later - earlier > 1 for earlier, later in itertools.pairwise(tests))
+
+
+def test_fillers_that_two_constraints_need_are_counted_together():
+    rules = OrderRules.of({"fillers_between": 1, "fillers_first": 2})
+    trials = [OrderedTrial({}, "a")] * 4 + [OrderedTrial({}, None)] * 4
+    name, reason = why_impossible(trials, rules)
+    assert name in ("fillers_between", "fillers_first")
+    assert "5 fillers" in reason.message and "1 filler." in str(reason.mend)
+    assert why_impossible([*trials, OrderedTrial({}, None)], rules) is None

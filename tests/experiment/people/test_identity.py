@@ -11,7 +11,7 @@ from experiment.integrity import withdrawal
 from experiment.people.lab.settings import written
 from experiment.store import Store, open_store, records
 from experiment.store.assignment import next_reader
-from experiment.store.tables import invitations, people
+from experiment.store.tables import ADDED, invitations, metadata, people
 from tests.experiment.commands import wrods
 from tests.experiment.people.conftest import PIN, config_of, prolific_id
 
@@ -180,6 +180,10 @@ def test_an_older_database_keeps_its_rows_and_gets_keys(make_study, serve_study)
         connection.exec_driver_sql(f"CREATE INDEX ix_sessions_counted ON sessions ({counted})")
         for table in ("tallies", "sign_ins"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
+        for table in metadata.tables.values():
+            for column in table.columns:
+                if column.info == ADDED:
+                    connection.exec_driver_sql(f"ALTER TABLE {table.name} DROP COLUMN {column.name}")
         connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0003'")
 
     site.do(back_to_0003)
