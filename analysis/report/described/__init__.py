@@ -136,7 +136,7 @@ def planned_means(
     plan, rows = analysis.plan, analysis.rows
     measure, key = plan.measure, planned_of(analysis)
     of_words = measure.value == "share"
-    if not cells or not (of_words or measure in DESCRIBED):
+    if not cells or not (of_words or measure in DESCRIBED or measure.region is not None):
         return
     name, (unit, effects) = "_".join(key), effects_asked[key]
     levels = tuple(level for level in plan.levels if any(cell.level == level for cell in cells))
