@@ -134,7 +134,7 @@ def walk(page: Path) -> int:
     recounted = 0
     for one in [
         *told["tables"],
-        *({**figure, "models": [], "file": figure.get("from")} for figure in told["figures"]),
+        *({"models": [], **figure, "file": figure.get("from")} for figure in told["figures"]),
     ]:
         name = one["title"]
         if "shown" not in one and one["tables"]:
