@@ -86,7 +86,7 @@ def _words_in(region_batches: Iterable[pd.DataFrame], regions: Collection[str]) 
 
 
 def _of_region(words: pd.DataFrame, language: str) -> pd.DataFrame:
-    """Return what is measured of a region in each trial, and how long and frequent its words are."""
+    """Return the values of a region in each trial, with the length and frequency of its words."""
     texts = words[["shown", "intact", "before"]]
     letters = texts["shown"].map({text: letters_in(text) for text in texts["shown"].dropna().unique()})
     known = pd.unique(texts[["intact", "before"]].to_numpy().ravel())

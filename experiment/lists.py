@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from random import Random
@@ -20,8 +20,8 @@ from stimuli.seeds import generator
 
 ORDER_NAMES = ("condition", "answer", "item", "set")
 """Names that constraints of an order can compare, in addition to factors and columns of the materials."""
-ORDER_COLUMNS = "columns"
-"""Key of an item with its cells in columns that constraints of an order compare."""
+ITEM_COLUMNS = "columns"
+"""Key of an item with its cells in columns by which blocks are ordered, and steps restricted or coloured."""
 TESTED = "tested"
 """Condition of the test trials of a study without conditions, among constraints of an order."""
 PRACTICE = "practice-"
@@ -31,6 +31,15 @@ PRACTICE = "practice-"
 def blocks_of(study: Study) -> list[int]:
     """Return the indices of the blocks among the procedure's screens."""
     return [place for place, screen in enumerate(study.get("procedure")) if "block" in screen]
+
+
+def steps_of_blocks(study: Study) -> Iterator[tuple[tuple[str | int, ...], str, Mapping[str, Any]]]:
+    """Yield the place in the study, type and settings of every step of every block."""
+    for place in blocks_of(study):
+        path = ("procedure", place, "block", "trial")
+        for number, step in enumerate(study.get(*path)):
+            ((kind, settings),) = step.items()
+            yield (*path, number, kind), kind, settings
 
 
 def blocks_showing(study: Study, set_name: str) -> list[int]:
@@ -304,7 +313,7 @@ def as_ordered_trial(item: Item, rules: OrderRules) -> OrderedTrial:
     """Return what rules of an order see of an item."""
     condition = _condition_of(item) or None
     known = {"condition": condition, "answer": item.answer, "item": item.item_id, "set": item.set_name}
-    columns = {**item.key.get(ORDER_COLUMNS, {}), **item.condition, **known}
+    columns = {**item.key.get(ITEM_COLUMNS, {}), **item.condition, **known}
     return OrderedTrial(
         {name: columns.get(name) for name in rules.names},
         None if item.role == "filler" else condition or TESTED,
@@ -367,7 +376,7 @@ def _require_order_names(
 ) -> None:
     """Raise an error for a name that constraints compare and no item has."""
     known = [*study.factors_of_items, *ORDER_NAMES]
-    columns = {name for item in items for name in item.key.get(ORDER_COLUMNS, {})}
+    columns = {name for item in items for name in item.key.get(ITEM_COLUMNS, {})}
     for rule, names in (
         ("at_most_in_a_row", rules.at_most_in_a_row),
         ("at_least_apart", rules.at_least_apart),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiment.lists import ORDER_COLUMNS, blocks_of, items_of_list, list_ids
+from experiment.lists import ITEM_COLUMNS, items_of_list, list_ids, steps_of_blocks
 from experiment.study import Study
 from experiment.trials import STYLE, TrialType
 from stimuli.errors import UserError, together, unknown_name
@@ -27,12 +27,9 @@ ITEM_ROLES = {"test": "test items", "filler": "fillers", "practice": "practice i
 
 def restricted_steps(study: Study) -> Iterator[tuple[Place, str, Only]]:
     """Yield the place of each setting ``only`` of a step, the step's type and the setting."""
-    for place in blocks_of(study):
-        path: Place = ("procedure", place, "block", "trial")
-        for number, step in enumerate(study.get(*path)):
-            ((kind, settings),) = step.items()
-            if "only" in settings:
-                yield (*path, number, kind, "only"), kind, settings["only"]
+    for path, kind, settings in steps_of_blocks(study):
+        if "only" in settings:
+            yield (*path, "only"), kind, settings["only"]
 
 
 def is_share(only: Only) -> bool:
@@ -128,7 +125,7 @@ def _kinds(item: Item) -> tuple[tuple[str, str], ...]:
 def _value_of(item: Item, name: str, between: Mapping[str, str]) -> str | None:
     """Return an item's value of a name; None if it has none or its cell is empty."""
     known = {"item": item.item_id, "set": item.set_name, "role": item.role, "answer": item.answer}
-    values = {**item.shown, **item.key.get(ORDER_COLUMNS, {}), **between, **item.condition, **known}
+    values = {**item.shown, **item.key.get(ITEM_COLUMNS, {}), **between, **item.condition, **known}
     value = values.get(name)
     return None if value is None else str(value).strip() or None
 
@@ -149,7 +146,7 @@ def check_shown_steps(study: Study, items: Sequence[Item]) -> list[str]:
     faults: list[UserError] = []
     remarks = []
     shown = ShownSteps(study, items)
-    columns = {name for item in items for name in (*item.shown, *item.key.get(ORDER_COLUMNS, {}))}
+    columns = {name for item in items for name in (*item.shown, *item.key.get(ITEM_COLUMNS, {}))}
     known = [*dict.fromkeys([*OF_ITEMS, *study.factors, *sorted(columns)])]
     for path, kind, only in restricted_steps(study):
         place = study.place(*path)
@@ -171,9 +168,8 @@ def check_shown_steps(study: Study, items: Sequence[Item]) -> list[str]:
             n_items = len({item.item_id for item in items if item.role == role})
             n_having = len({item.item_id for item in having if item.role == role})
             counts += [f"{n_having} of {n_items} {noun}"] if n_items else []
-        remarks.append(
-            f"note: {place}: {', '.join(counts)} have this {kind} step, the same ones in all lists"
-        )
+        ending = "" if isinstance(only, Mapping) else ", the same ones in all lists"
+        remarks.append(f"note: {place}: {', '.join(counts)} have this {kind} step{ending}")
     if faults:
         raise together(faults)
     return remarks
@@ -198,24 +194,10 @@ def _lacking(settings: Mapping[str, Any], declared: TrialType, items: Sequence[I
 
 SIZE = re.compile(r"\d+(\.\d+)?%")
 COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
-COLOURS = (
-    *(
-        "black",
-        "silver",
-        "gray",
-        "white",
-        "maroon",
-        "red",
-        "purple",
-        "fuchsia",
-        "green",
-        "lime",
-        "olive",
-        "yellow",
-        "navy",
-    ),
-    *("blue", "teal", "aqua", "orange", "brown", "pink"),
-)
+COLOURS = frozenset({
+    "black", "silver", "gray", "white", "maroon", "red", "purple", "fuchsia", "green", "lime", "olive", "yellow", "navy", "blue",
+    "teal", "aqua", "orange", "brown", "pink",
+})  # fmt: skip
 """Names of colours that all browsers draw alike."""
 
 
@@ -228,12 +210,9 @@ def is_look(setting: str, value: str) -> bool:
 
 def styles(study: Study) -> Iterator[tuple[Place, Mapping[str, str]]]:
     """Yield the place and value of each style that a step has, in a block or at a level of a factor."""
-    for place in blocks_of(study):
-        path: Place = ("procedure", place, "block", "trial")
-        for number, step in enumerate(study.get(*path)):
-            ((kind, settings),) = step.items()
-            if STYLE in settings:
-                yield (*path, number, kind, STYLE), settings[STYLE]
+    for path, _, settings in steps_of_blocks(study):
+        if STYLE in settings:
+            yield (*path, STYLE), settings[STYLE]
     for factor, levels in study.step_levels.items():
         of = "between" if factor in study.between else "factors"
         for level, sets in levels.items():
@@ -249,7 +228,7 @@ def style_of(settings: Mapping[str, Any], item: Item) -> dict[str, str]:
         cell = (
             value
             if is_look(setting, value)
-            else item.key.get(ORDER_COLUMNS, {}).get(value) or item.shown.get(value)
+            else item.key.get(ITEM_COLUMNS, {}).get(value) or item.shown.get(value)
         )
         if cell:
             look[setting] = str(cell)
@@ -260,7 +239,7 @@ def check_styles(study: Study, items: Sequence[Item]) -> None:
     """Raise an error for each cell of a style's column that is no colour or size."""
     rules = {
         "size": ("a share of the usual size such as 150%", "Write a number and %."),
-        "colour": ("a colour such as #c00000 or red", f"Colours with names: {', '.join(COLOURS)}."),
+        "colour": ("a colour such as #c00000 or red", f"Colours with names: {', '.join(sorted(COLOURS))}."),
     }
     faults: dict[tuple[str, str], UserError] = {}
     for path, style in styles(study):

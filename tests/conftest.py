@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import io
 import itertools
 import os
 import shutil
 import signal
+import wave
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
+from PIL import Image
 
 # The same examples in every run, so that a red test is a red change; `make explore` looks for new ones.
 settings.register_profile("steady", derandomize=True, deadline=None, max_examples=50)
@@ -126,3 +129,21 @@ def own_user_folder(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("XDG_CONFIG_HOME", str(next(homes) / "config"))
     for name in ("OPENAI_API_KEY", "WRODS_PASSWORD", "WRODS_STORE", "WRODS_SECRET"):
         monkeypatch.delenv(name, raising=False)
+
+
+def picture(shade: int = 200) -> bytes:
+    """Return a small PNG file of one shade of red."""
+    file = io.BytesIO()
+    Image.new("RGB", (40, 30), (shade, 0, 0)).save(file, "PNG")
+    return file.getvalue()
+
+
+def sound() -> bytes:
+    """Return a WAV file with a second of silence."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(8000)
+        out.writeframes(b"\0\0" * 8000)
+    return file.getvalue()

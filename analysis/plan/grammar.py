@@ -349,7 +349,7 @@ def _no_contrast(text: str, levels: Levels) -> PlanFault:
             f"a difference averaged over the other factor as `{a}`"
         )
     if "+" in text:
-        forms += "; in place of a level, the mean of two is `(level + level) / 2`, so that the weights cancel"
+        forms += "; instead of a level, the mean of two is `(level + level) / 2`, so that the weights cancel"
     given = next((word for word in words if word not in all_levels), "")
     reason = (
         f"{given!r} is not a compared level"

@@ -252,7 +252,7 @@ class Plan(Rules):
 
     @property
     def codings(self) -> dict[str, str]:
-        """How each factor that is compared is coded."""
+        """The coding of each factor that is compared."""
         return {factor: self.coding_of(factor, self.compared) for factor in self.compared}
 
     def weights(self, difference: LevelDifference) -> dict[str, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from experiment.building.versions import combinations
-from experiment.lists import ORDER_NAMES, blocks_of, blocks_showing
+from experiment.lists import ORDER_NAMES, blocks_of, blocks_showing, steps_of_blocks
 from experiment.media import description_of
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
@@ -105,13 +105,18 @@ def shown_fields(study: Study, set_name: str | None = None) -> list[str]:
     for place in places if set_name is None else [places[n] for n in blocks_showing(study, set_name)]:
         for step in study.get("procedure", place, "block", "trial"):
             ((kind, settings),) = step.items()
-            for name, parameter in study.trial_type(kind).parameters.items():
-                for at_level in (
-                    study.steps_at_all_levels(kind, settings) if parameter.type == "fields" else ()
-                ):
-                    shown = at_level.get(name, [])
-                    names += [shown] if isinstance(shown, str) else shown
+            names += _fields_of(study, kind, settings)
     return list(dict.fromkeys(names))
+
+
+def _fields_of(study: Study, kind: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the fields that a step shows, at all levels that set it."""
+    names: list[str] = []
+    for at_level in study.steps_at_all_levels(kind, settings):
+        for name, parameter in study.trial_type(kind).parameters.items():
+            shown = at_level.get(name, []) if parameter.type == "fields" else []
+            names += [shown] if isinstance(shown, str) else shown
+    return names
 
 
 def known_columns(study: Study, set_name: str | None = None) -> list[str]:
@@ -171,16 +176,11 @@ def cells_left_empty(study: Study) -> list[str]:
     """Return the columns of a table whose cells may be empty, because only steps that some trials lack use them."""
     always: set[str] = set()
     at_times: set[str] = set()
-    for place in blocks_of(study):
-        for step in study.get("procedure", place, "block", "trial"):
-            ((kind, settings),) = step.items()
-            declared = study.trial_type(kind)
-            used = {"answer", "choices"} if declared.response is not None else set()
-            for name, parameter in declared.parameters.items():
-                given = settings.get(name, []) if parameter.type == "fields" else []
-                used |= {given} if isinstance(given, str) else set(given)
-            is_restricted = "only" in settings and not is_share(settings["only"])
-            (at_times if is_restricted else always).update(used)
+    for _, kind, settings in steps_of_blocks(study):
+        used = {"answer", "choices"} if study.trial_type(kind).response is not None else set()
+        used |= set(_fields_of(study, kind, settings))
+        is_restricted = "only" in settings and not is_share(settings["only"])
+        (at_times if is_restricted else always).update(used)
     return sorted(at_times - always)
 
 

@@ -31,7 +31,7 @@ from experiment.building.material_context import (
 from experiment.building.reading import with_chunks, with_foils, without_marks
 from experiment.building.regions import regions_in_words, with_regions, without_region_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
-from experiment.lists import ORDER_COLUMNS, ORDER_NAMES, blocks_of
+from experiment.lists import ITEM_COLUMNS, ORDER_NAMES, blocks_of
 from experiment.media import description_of
 from experiment.procedure import accepted
 from experiment.shown_steps import OF_ITEMS
@@ -479,7 +479,7 @@ def with_compared_columns(
     for item in items:
         row = row_of(item)
         cells = {column: str(row.get(column) or "").strip() or None for column in columns}
-        made.append(replace(item, key={**item.key, ORDER_COLUMNS: cells}))
+        made.append(replace(item, key={**item.key, ITEM_COLUMNS: cells}))
     return made
 
 

@@ -54,6 +54,7 @@ from experiment.exporting.tables import (
     write_parquet,
 )
 from experiment.integrity.freezing import DOCUMENT, FILE
+from experiment.media import remember_files
 from experiment.models.judges.similarity import STORED
 from experiment.models.pictures import picture_of
 from experiment.store import Store, records
@@ -482,6 +483,8 @@ def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportC
                 for table in tables
             }
             if chosen.prompts:
+                if study.media:
+                    remember_files(study.folder, study.items)
                 calls = next(table for table in tables if table.name == "calls")
                 written, lost = write_pictures(folder / "pictures", calls.rows())
                 rows |= {"pictures": written} if written else {}
@@ -513,12 +516,13 @@ def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[in
     lost = 0
     for sha256, picture_json in pictures.items():
         try:
-            picture = picture_of(picture_json)
+            contents = picture_of(picture_json).png
         except UserError:
             lost += 1
             continue
         folder.mkdir(exist_ok=True)
-        (folder / f"{sha256}.png").write_bytes(picture.png)
+        suffix = Path(picture_json.get("file", ".png")).suffix or ".png"
+        (folder / f"{sha256}{suffix}").write_bytes(contents)
     return len(pictures) - lost, lost
 
 

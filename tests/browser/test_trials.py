@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import time
-import wave
 
 import pytest
-from PIL import Image
 
 from tests.browser.plans import TEXTS, answer, block, choose, rate, read, recover, slide, trial
 from tests.browser.walking import finished, trial_shown, until
+from tests.conftest import picture, sound
 
 pytestmark = pytest.mark.browser
 
@@ -384,22 +382,6 @@ def test_letters_are_drawn_in_the_page_s_own_font_one_by_one(opened):
     assert page.evaluate("() => [...document.fonts].filter((f) => f.status === 'loaded').length") >= 3
 
 
-def picture() -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (80, 60), (200, 0, 0)).save(file, "PNG")
-    return file.getvalue()
-
-
-def sound() -> bytes:
-    file = io.BytesIO()
-    with wave.open(file, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(8000)
-        out.writeframes(b"\0\0" * 8000)
-    return file.getvalue()
-
-
 def test_pictures_and_sounds_are_there_with_the_onset_and_sounds_say_when_they_began(opened):
     seen = {"kind": "image", "name": "a1.png", "text": "a red field"}
     heard = {"kind": "audio", "name": "b2.wav", "text": None}
@@ -416,7 +398,7 @@ def test_pictures_and_sounds_are_there_with_the_onset_and_sounds_say_when_they_b
     )
     trial_shown(page, "choose")
     image = page.get_by_role("img", name="a red field")
-    assert image.evaluate("image => [image.complete, image.naturalWidth]") == [True, 80]
+    assert image.evaluate("image => [image.complete, image.naturalWidth]") == [True, 40]
     box = image.bounding_box()
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390
     page.keyboard.press("j")

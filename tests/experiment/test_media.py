@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import wave
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
+from experiment.exporting.export import write_pictures
+from experiment.media import remember_files, served_name
+from experiment.models.api.responses import without_bytes
 from experiment.models.engine import ModelSettings
 from experiment.models.pictures import MARK
 from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
@@ -23,6 +23,7 @@ from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.conftest import picture, sound
 
 HEAD = (
     "item,sentence,picture:fit,picture:misfit,picture_text:fit,picture_text:misfit,answer:fit,answer:misfit"
@@ -32,22 +33,6 @@ ROWS = [
     f"p{i},The {name} is here,{name}.png,{NAMES[i - 1]}.png,a {name},a {NAMES[i - 1]},Yes,No"
     for i, name in enumerate(NAMES)
 ]
-
-
-def picture(shade: int) -> bytes:
-    file = io.BytesIO()
-    Image.new("RGB", (40, 30), (shade, 0, 0)).save(file, "PNG")
-    return file.getvalue()
-
-
-def sound() -> bytes:
-    file = io.BytesIO()
-    with wave.open(file, "wb") as out:
-        out.setnchannels(1)
-        out.setsampwidth(2)
-        out.setframerate(8000)
-        out.writeframes(b"\0\0" * 800)
-    return file.getvalue()
 
 
 @pytest.fixture
@@ -260,3 +245,31 @@ def make_with(study: Study, rows: list[str], text: str) -> Study:
     head = "item,sentence,choices,choices_text,answer"
     (study.folder / "sentences.csv").write_text("\n".join([head, *rows]) + "\n", "utf-8")
     return load_study(study.folder)
+
+
+def test_pictures_that_models_were_given_are_exported_as_the_files_that_they_are(make, tmp_path):
+    study = make()
+    (tmp_path / "dog.jpg").write_bytes(b"\xff\xd8\xff" + b"photograph")
+    rows = [row.replace("dog.png", "dog.jpg") for row in ROWS]
+    study = make(rows)
+    items = make_items(study).items
+    names = {file["file"]: served_name(file) for item in items for file in item.key["media"].values()}
+    sent = {
+        "request": json.dumps(
+            {
+                "messages": [
+                    {
+                        "pictures": [
+                            {"text": "a dog", "file": names["dog.jpg"], "sha256": "d"},
+                            {"text": "gone", "file": "0" * 32 + ".png", "sha256": "e"},
+                        ]
+                    }
+                ]
+            }
+        )
+    }
+    remember_files(study.folder, items)
+    assert write_pictures(tmp_path / "pictures", [sent]) == (1, 1)
+    assert (tmp_path / "pictures" / "d.jpg").read_bytes() == (tmp_path / "dog.jpg").read_bytes()
+    url = "data:image/jpeg;base64," + "A" * 900
+    assert without_bytes({"parts": [url]})["parts"][0] == f"data:image/jpeg;base64,… ({len(url)} characters)"

@@ -484,8 +484,8 @@ def without_bytes(body: Any) -> Any:
         return {name: without_bytes(value) for name, value in body.items()}
     if isinstance(body, list):
         return [without_bytes(value) for value in body]
-    if isinstance(body, str) and body.startswith("data:image/png;base64,"):
-        return f"data:image/png;base64,… ({len(body)} characters)"
+    if isinstance(body, str) and body.startswith("data:image/") and ";base64," in body:
+        return f"{body.partition(',')[0]},… ({len(body)} characters)"
     return body
 
 
