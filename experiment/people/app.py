@@ -34,7 +34,7 @@ from experiment.people.lab.stations import PAGE_NAMES, lab_pages, stations
 from experiment.people.pages import ASSETS, digest, pages, speaking
 from experiment.people.response_intake import LARGEST_BODY, Problem
 from experiment.people.server import WAITING_PAGES, StudyServer
-from experiment.people.server_state import make_site, this_site
+from experiment.people.server_state import Site, this_site
 from experiment.people.service import PeopleSettings, StudyService, service_for
 from experiment.store import Store, StoreError
 from experiment.study import Study
@@ -72,7 +72,7 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     )
     app.session_interface = _MessageCookie()
     app.json.sort_keys = False  # type: ignore[attr-defined]
-    app.extensions["wrods"] = make_site(services, config)
+    app.extensions["wrods"] = Site(services, config)
     app.register_blueprint(admin)
     app.register_blueprint(api)
     app.register_blueprint(lab_pages)

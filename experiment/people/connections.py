@@ -12,7 +12,7 @@ import ipaddress
 import socket
 import struct
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -108,24 +108,24 @@ class InProgress:
 
     def __init__(self, limits: CallerLimits) -> None:
         self._limits = limits
-        self._counts: dict[str, int] = {}
+        self._callers, self._networks = Counter[str](), Counter[str]()
 
     def begin(self, address: str) -> bool:
         """Count a request; return False, without counting it, if there are too many."""
-        caller, network = f"address {caller_of(address)}", f"network {network_of(address)}"
-        of_caller, of_network = self._counts.get(caller, 0), self._counts.get(network, 0)
-        if of_caller >= self._limits.per_address or of_network >= self._limits.per_network:
+        caller, network = caller_of(address), network_of(address)
+        is_full = self._callers[caller] >= self._limits.per_address
+        if is_full or self._networks[network] >= self._limits.per_network:
             return False
-        self._counts[caller] = of_caller + 1
-        self._counts[network] = of_network + 1
+        self._callers[caller] += 1
+        self._networks[network] += 1
         return True
 
     def end(self, address: str) -> None:
         """Remove a request that :meth:`begin` counted."""
-        for key in (f"address {caller_of(address)}", f"network {network_of(address)}"):
-            left = self._counts.pop(key) - 1
-            if left:
-                self._counts[key] = left
+        for counts, key in ((self._callers, caller_of(address)), (self._networks, network_of(address))):
+            counts[key] -= 1
+            if not counts[key]:
+                del counts[key]
 
 
 class Phase(Enum):
@@ -330,12 +330,10 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 def _bound(listening: socket.socket, address: tuple[object, ...]) -> socket.socket:
     try:
-        if hasattr(
-            socket, "SO_EXCLUSIVEADDRUSE"
-        ):  # Windows, where SO_REUSEADDR would let two programs listen
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
-        else:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # on Windows, SO_REUSEADDR would let two programs listen
+        listening.setsockopt(
+            socket.SOL_SOCKET, getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR), 1
+        )
         if listening.family == socket.AF_INET6:
             listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listening.bind(address)

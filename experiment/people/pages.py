@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,10 @@ from flask import (
     send_from_directory,
     url_for,
 )
+from jinja2.utils import htmlsafe_json_dumps
 from werkzeug.wrappers import Response as AnyResponse
 
+from experiment.bundle import bundle_folder
 from experiment.languages import pack_for
 from experiment.media import SUFFIXES
 from experiment.people.dashboard.authentication import signed_in
@@ -36,8 +37,9 @@ from experiment.people.recruitment.admission import (
     platform_of,
 )
 from experiment.people.recruitment.return_links import ABSENT, Signed, check_link, return_fields
-from experiment.people.server_state import this_site
+from experiment.people.server_state import service_of, this_site
 from experiment.people.service import StudyService
+from stimuli.errors import UserError
 
 pages = Blueprint("pages", __name__)
 ASSETS = Path(__file__).parent / "assets"
@@ -53,9 +55,6 @@ def digest(file: Path) -> str:
 
 def bundle_version() -> str:
     """Return the version of the built front end, ``none`` if it is not built."""
-    from experiment.bundle import bundle_folder
-    from stimuli.errors import UserError
-
     try:
         folder = bundle_folder()
     except UserError:
@@ -65,8 +64,7 @@ def bundle_version() -> str:
 
 def script_json(value: object) -> str:
     """Return JSON for a ``<script>`` block, in which nothing can close the block."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+    return htmlsafe_json_dumps(value, ensure_ascii=False)
 
 
 SHOWN_WITH = {"preview": "consent", "again": "debrief"}
@@ -94,9 +92,7 @@ def index() -> AnyResponse | str:
 @pages.get("/<study>/")
 def participant(study: str) -> str | tuple[str, int]:
     """Show a study's page to a participant, or explain why they cannot begin."""
-    service = this_site().services.get(study)
-    if service is None:
-        abort(404)
+    service = service_of(study)
     signed = _signed(service)
     config = _config(service, signed)
     refusal = None
@@ -153,7 +149,8 @@ def _config(service: StudyService, signed: Signed) -> dict[str, Any]:
     if resume:
         platform = {RESUME: resume[:LONGEST_PASS]}
     given, made = request.args.get("pilot", ""), None
-    if given and _is_pilot_pass(service, given):
+    known = site.passes.read(given, service.study) if given else None
+    if known is not None and known.kind == "pilot":
         made = given
     elif given and signed_in("pilot"):
         made = site.passes.make(service.study, "pilot")
@@ -193,11 +190,6 @@ def _from_link(name: str) -> str | None:
     return value if value and value.isprintable() else None
 
 
-def _is_pilot_pass(service: StudyService, given: str) -> bool:
-    known = this_site().passes.read(given, service.study)
-    return known is not None and known.kind == "pilot"
-
-
 def _station_help() -> str | None:
     lab = this_lab()
     if not lab.has_stations:
@@ -208,10 +200,7 @@ def _station_help() -> str | None:
 @pages.get("/<study>/media/<name>")
 def media(study: str, name: str) -> Response:
     """Send a picture, sound or film that the study's items show, by its hash."""
-    service = this_site().services.get(study)
-    if service is None:
-        abort(404)
-    return send_media(service.media, name)
+    return send_media(service_of(study).media, name)
 
 
 def send_media(files: Mapping[str, Path], name: str) -> Response:
@@ -226,9 +215,6 @@ def send_media(files: Mapping[str, Path], name: str) -> Response:
 @pages.get("/static/<path:name>")
 def bundle(name: str) -> Response:
     """Send a file of the built front end."""
-    from experiment.bundle import bundle_folder
-    from stimuli.errors import UserError
-
     try:
         folder = bundle_folder()
     except UserError:

@@ -161,18 +161,10 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
         now, plan = present()
         view, pack = participant_view(plan, is_preview=True), now.study.pack
         about = {"title": view["title"], "language": now.study.language, "direction": pack.direction}
-        config = {
-            **{
-                "api": "/nowhere",
-                "media": "/media/",
-                "study": now.study.id,
-                "messages": pack.texts,
-                "mode": "preview",
-            },
-            **{"participant": None, "platform": {}, "ask_participant": False},
-            "preview_plan": view | {"screens": _only(view["screens"])},
-            "plugins": "/own/",
-        }
+        nobody = {"participant": None, "platform": {}, "ask_participant": False}
+        places = {"api": "/nowhere", "media": "/media/", "plugins": "/own/"}
+        shown = {"study": now.study.id, "messages": pack.texts, "mode": "preview"}
+        config = nobody | places | shown | {"preview_plan": view | {"screens": _only(view["screens"])}}
         return render_template(
             "participant.html",
             words=pack.texts,
@@ -184,10 +176,8 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
     @app.get("/media/<name>", endpoint="pages.media")
     def media(name: str) -> Response:
         _, now, _ = source.now()
-        return send_media(
-            {} if now is None else served_files(now.study.folder, now.items) | now.study.pictures_of_texts,
-            name,
-        )
+        files = {} if now is None else served_files(now.study.folder, now.items) | now.study.pictures_of_texts
+        return send_media(files, name)
 
     @app.get("/own/<digest>.js", endpoint="pages.plugin")
     def plugin(digest: str) -> Response:

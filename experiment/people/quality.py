@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Any
 
 from sqlalchemy import Connection, select
@@ -94,6 +94,7 @@ def measures(
     ``checks``: how many attention checks among its questions were missed, and how many were asked.
     """
     rows = [row for row in trials if not row["is_practice"]]
+    attention = [row for row in rows if row["is_attention_check"]]
     measured = {
         "too_fast": _too_fast(rows),
         "same_key": _same_key(rows, planned),
@@ -103,8 +104,8 @@ def measures(
         "keyless": _total(rows, "keyless_chars", "characters without a key stroke"),
         "regular_typing": _regular_typing(rows),
         "fast_typing": _fast_typing(rows),
-        "attention_checks_failed": _missed_checks(rows),
-        "question_checks_failed": _missed(*checks) if checks[1] else None,
+        "attention_checks_failed": _missed(sum(not row["correct"] for row in attention), len(attention)),
+        "question_checks_failed": _missed(*checks),
         RIGHT_SHARE: _wrong(rows) if RIGHT_SHARE in (bounds or {}) else None,
     }
     chosen = {kind: float(sign["bound"]) for kind, sign in signs().items()} | dict(bounds or {})
@@ -123,8 +124,12 @@ def flagged(found: Sequence[QualitySign]) -> list[QualitySign]:
 Found = tuple[float, str] | None
 
 
+def _values(rows: Sequence[Row], column: str) -> list[Any]:
+    return [row[column] for row in rows if row[column] is not None]
+
+
 def _too_fast(rows: Sequence[Row]) -> Found:
-    times = [row["rt"] for row in rows if row["rt"] is not None]
+    times = _values(rows, "rt")
     if not times:
         return None
     fastest = signs()["too_fast"]["fastest_ms"]
@@ -155,12 +160,7 @@ def _same_key(rows: Sequence[Row], planned: Mapping[int, Row]) -> Found:
 
 def longest_run(values: Sequence[object]) -> int:
     """Return the length of the longest run of equal values."""
-    longest = run = 0
-    before: object = None
-    for place, value in enumerate(values):
-        run = run + 1 if place and value == before else 1
-        longest, before = max(longest, run), value
-    return longest
+    return max((len(list(run)) for _, run in groupby(values)), default=0)
 
 
 def chance_of_run(longest: int, answers: int, keys: int) -> float:
@@ -188,27 +188,24 @@ def _probability(value: float) -> str:
 
 
 def _hidden(rows: Sequence[Row]) -> Found:
-    times = [row["hidden_ms"] for row in rows if row["hidden_ms"] is not None]
-    if not times:
-        return None
+    times = _values(rows, "hidden_ms")
     away = sum(time > 0 for time in times)
-    return sum(times), f"{sum(times) / 1000:.1f} s hidden, in {away} of {len(times)} trials"
+    evidence = f"{sum(times) / 1000:.1f} s hidden, in {away} of {len(times)} trials"
+    return (sum(times), evidence) if times else None
 
 
 def _dropped_frames(rows: Sequence[Row]) -> Found:
-    counts = [row["dropped_frames"] for row in rows if row["dropped_frames"] is not None]
-    if not counts:
-        return None
+    counts = _values(rows, "dropped_frames")
     hit = sum(count > 0 for count in counts)
-    return hit / len(counts), f"{hit} of {len(counts)} trials, {sum(counts)} frames in all"
+    evidence = f"{hit} of {len(counts)} trials, {sum(counts)} frames in all"
+    return (hit / len(counts), evidence) if counts else None
 
 
 def _total(rows: Sequence[Row], column: str, what: str) -> Found:
-    counts = [row[column] for row in rows if row[column] is not None]
-    if not counts:
-        return None
+    counts = _values(rows, column)
     hit = sum(count > 0 for count in counts)
-    return float(sum(counts)), f"{sum(counts)} {what}, in {hit} of {len(counts)} trials"
+    evidence = f"{sum(counts)} {what}, in {hit} of {len(counts)} trials"
+    return (float(sum(counts)), evidence) if counts else None
 
 
 def _between_keys(rows: Sequence[Row]) -> list[float]:
@@ -257,15 +254,8 @@ def _wrong(rows: Sequence[Row]) -> Found:
     return 1 - right / len(judged), f"{right} of {len(judged)} answers right"
 
 
-def _missed_checks(rows: Sequence[Row]) -> Found:
-    checks = [row for row in rows if row["is_attention_check"]]
-    if not checks:
-        return None
-    return _missed(sum(not row["correct"] for row in checks), len(checks))
-
-
-def _missed(missed: int, checks: int) -> tuple[float, str]:
-    return float(missed), f"{missed} of {checks} checks missed"
+def _missed(missed: int, checks: int) -> Found:
+    return (float(missed), f"{missed} of {checks} checks missed") if checks else None
 
 
 AGAIN_AFTER_S = 30.0
@@ -342,7 +332,8 @@ class SessionMetrics:
         with self._lock:
             of_plan = self._keys.get(session_id)
         if of_plan is None:
-            plan = _plan(connection, session_id)
+            query = select(sessions.c.plan).where(sessions.c.session_id == session_id)
+            plan: Mapping[str, Any] = connection.scalar(query) or {}
             of_plan = keys_of_plan(plan), checks_of_plan(plan)
         keys, checks = of_plan
         rows = trials_to_measure(connection, session_id, answers=RIGHT_SHARE in bounds)
@@ -380,10 +371,6 @@ def trials_to_measure(
             if answers or row["is_attention_check"]:
                 row["correct"] = newest.get((row["trial_index"], row["attempt"]))
     return rows
-
-
-def _plan(connection: Connection, session_id: str) -> Mapping[str, Any]:
-    return connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id)) or {}
 
 
 def checks_of_plan(plan: Mapping[str, Any]) -> Checks:

@@ -194,8 +194,8 @@ def _storable(value: object) -> object:
     return value
 
 
-def _place(error: ValidationError) -> str:
-    return ".".join(str(part) for part in error.absolute_path)[:100] or "the body"
+def _place(error: ValidationError, whole: str = "the body") -> str:
+    return ".".join(str(part) for part in error.absolute_path)[:100] or whole
 
 
 def _rule(error: ValidationError) -> str:
@@ -582,9 +582,8 @@ def answers_operation(
     questions = live.questions.get(screen)
     if questions is None:
         raise Problem(400, f"there is no screen {screen!r}", rule="screen names one of the plan's")
-    unknown = sorted(
-        body["answers"].keys() - {name for question in questions for name in answer_names(question)}
-    )
+    asked = {name for question in questions for name in answer_names(question)}
+    unknown = sorted(body["answers"].keys() - asked)
     if unknown:
         raise Problem(
             400,
@@ -611,11 +610,8 @@ def answers_operation(
                 end(SCREENED_OUT, f"eligibility: {', '.join(missed)}")
             # a reader who was turned away is not admitted by other answers to the same questions
             return IntakeResult(stored, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
-        right, needed, rounds = (
-            right_answers(questions, body["answers"]),
-            criterion["needed"],
-            criterion["rounds"],
-        )
+        right = right_answers(questions, body["answers"])
+        needed, rounds = criterion["needed"], criterion["rounds"]
         given = records.answers_to(connection, live.session_id, screen)
         is_last = given.index(body["client_uuid"]) + 1 >= rounds
         then: Literal["go_on", "again", "end"] = "go_on"
@@ -656,13 +652,7 @@ class CopyResult:
 
 
 def read_copy(data: bytes) -> dict[str, Any]:
-    """Return a copy of answers.
-
-    Raises
-    ------
-    UserError
-        The file is too large, or not a copy of answers.
-    """
+    """Return a copy of answers; raise an error if the file is too large, or not a copy of answers."""
     if len(data) > LARGEST_COPY:
         raise UserError(
             "the file is larger than any copy of answers",
@@ -685,25 +675,8 @@ def take_copy(
 ) -> CopyResult:
     """Store the missing answers in a copy; end the session if that completes it, as its page would.
 
-    Parameters
-    ----------
-    store : Store
-        The study's store.
-    study : str
-        The study's id.
-    copy : Mapping
-        ``{"wrods": 1, "kind": "answers", "study", "session_id", "token", "items": [{kind, body}]}``.
-    recruitment : Recruitment, optional
-        The study's, if participants are paid by code: sessions that were too fast are held.
-    score : callable
-        Scores a trial.
-    clock : callable
-        Returns the current time.
-
-    Raises
-    ------
-    UserError
-        It is not a copy of answers, is of a different study, or its session is not stored here.
+    A copy is ``{"wrods": 1, "kind": "answers", "study", "session_id", "token", "items": [{kind, body}]}``. Sessions of a study
+    that pays by code (``recruitment``) are held if they were too fast.
     """
     given = _checked(copy)
     if given["study"] != study:
@@ -713,12 +686,8 @@ def take_copy(
         )
     with store.read() as connection:
         row = records.session(connection, given["session_id"])
-    if (
-        row is None
-        or not row["plan"]
-        or row["study"] != study
-        or not is_token(given["token"], row["token_hash"])
-    ):
+    is_here = row is not None and row["plan"] and row["study"] == study
+    if row is None or not (is_here and is_token(given["token"], row["token_hash"])):
         raise UserError(
             "the session of these answers is not in this store",
             mend="Check that the study's store is the one that collected them; "
@@ -730,40 +699,28 @@ def take_copy(
     def hold(connection: Connection, session_id: str, screen: str | None) -> None:
         hold_early_end(connection, session_id, screen, recruitment, clock())
 
+    # all are queued before the first is waited for, so that they share commits
     waiting = [(item["kind"], _queue(store, live, score, hold, item)) for item in given["items"]]
-    outcomes = [(kind, _outcome(queued)) for kind, queued in waiting]
-    results = [
-        (kind, outcome.told if isinstance(outcome, IntakeResult) else outcome) for kind, outcome in outcomes
-    ]
-    state = store.write(lambda connection: _complete(connection, live, recruitment, clock())).result()
-    statuses = [outcome for _, outcome in results]
+    results = [(kind, _outcome(queued)) for kind, queued in waiting]
+    stored = [(kind, result) for kind, result in results if isinstance(result, IntakeResult)]
+    refused = [result for _, result in results if isinstance(result, str)]
     return CopyResult(
-        new=statuses.count("stored"),
-        same=statuses.count("same"),
-        refused=sum(status not in ("stored", "same", "erased") for status in statuses),
-        trials=results.count(("trials", "stored")),
-        reasons=tuple(
-            dict.fromkeys(status for status in statuses if status not in ("stored", "same", "erased"))
-        ),
+        new=sum(result.told == "stored" for _, result in stored),
+        same=sum(result.told == "same" for _, result in stored),
+        refused=len(refused),
+        trials=sum(kind == "trials" and result.told == "stored" for kind, result in stored),
+        reasons=tuple(dict.fromkeys(refused)),
         session_id=live.session_id,
         reader=str(row["reader"]),
-        state=state,
-        departed=next(
-            (
-                outcome.departed
-                for _, outcome in outcomes
-                if isinstance(outcome, IntakeResult) and outcome.departed
-            ),
-            None,
-        ),
+        state=store.write(lambda connection: _complete(connection, live, recruitment, clock())).result(),
+        departed=next((result.departed for _, result in stored if result.departed), None),
     )
 
 
 def _checked(copy: object) -> dict[str, Any]:
     error = best_match(validator("copy").iter_errors(copy))
     if error is not None:
-        place = ".".join(str(part) for part in error.absolute_path)
-        raise _no_copy(f"{place or 'the file'} is not as the page wrote it"[:200])
+        raise _no_copy(f"{_place(error, 'the file')} is not as the page wrote it"[:200])
     assert isinstance(copy, dict)
     return copy
 
@@ -782,7 +739,7 @@ def _queue(
     kind, body = item["kind"], item["body"]
     error = best_match(validator(_SCHEMAS[kind]).iter_errors(body))
     if error is not None:
-        return f"{kind}: {'.'.join(str(part) for part in error.absolute_path)} is not accepted"
+        return f"{kind}: {_place(error)} is not accepted"
     try:
         if kind == "trials":
             return store.write(trial_operation(live, score, body))

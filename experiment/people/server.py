@@ -34,6 +34,7 @@ from aiohttp.http_exceptions import PayloadEncodingError
 from aiohttp.web import BaseRequest, Response, StreamResponse
 from flask import Flask
 from werkzeug.test import EnvironBuilder
+from werkzeug.wsgi import FileWrapper
 
 from experiment.people.connections import (
     BEHIND_PROXY,
@@ -65,21 +66,6 @@ FORWARDED = frozenset(
 SERVER_NAME = "wrods"
 WAITING_PAGES = "wrods_waiting_pages"
 """Where an application keeps, by study, the page of a participant who is asked to come back."""
-
-
-class _File:
-    """An open file as an answer (PEP 3333's ``wsgi.file_wrapper``)."""
-
-    def __init__(self, file: IO[bytes], block_size: int = IN_MEMORY) -> None:
-        self.file = file
-        self._block_size = block_size
-
-    def __iter__(self) -> Iterator[bytes]:
-        while block := self.file.read(self._block_size):
-            yield block
-
-    def close(self) -> None:
-        self.file.close()
 
 
 @dataclass(frozen=True)
@@ -117,7 +103,7 @@ def head_of(request: BaseRequest, *, address: str, is_secure: bool, believes_pro
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
-        "wsgi.file_wrapper": _File,
+        "wsgi.file_wrapper": FileWrapper,
     }
     for raw_name, raw_value in request.raw_headers:
         # X_Forwarded_For would be the same variable as X-Forwarded-For
@@ -163,29 +149,20 @@ def call(application: WSGIApplication, environ: WSGIEnvironment) -> HttpAnswer:
         return _no_write
 
     parts = application(environ, start_response)
+    is_sent_later = False
     try:
-        if isinstance(parts, _File):
-            body: bytes | IO[bytes] = parts.file
-        else:
-            body = _whole(parts)
+        body: bytes | IO[bytes] = parts.file if isinstance(parts, FileWrapper) else _whole(parts)
         status, headers = started
-    except BaseException:
-        _close(parts)
-        raise
-    if not isinstance(parts, _File):
-        _close(parts)
+        is_sent_later = isinstance(parts, FileWrapper)
+    finally:
+        if not is_sent_later and hasattr(parts, "close"):
+            parts.close()
     code, _, reason = status.partition(" ")
     return HttpAnswer(int(code), reason, headers, body)
 
 
 def _no_write(data: bytes) -> None:
     raise NotImplementedError("answers are returned")
-
-
-def _close(parts: Iterable[bytes]) -> None:
-    close = getattr(parts, "close", None)
-    if close is not None:
-        close()
 
 
 def _whole(parts: Iterable[bytes]) -> bytes | IO[bytes]:
@@ -334,7 +311,7 @@ OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 
 
 class StudyServer:
-    """A bound server; :meth:`run` answers until it is stopped."""
+    """A bound server; :meth:`run` answers until it is stopped. Private methods run in the loop's thread."""
 
     def __init__(
         self,
@@ -346,10 +323,15 @@ class StudyServer:
         on_visitor: Callable[[str], None] = lambda address: None,
         limits: CallerLimits | None = None,
     ) -> None:
-        self._site = _Site(
-            app, behind_proxy, tls, on_visitor, limits or (BEHIND_PROXY if behind_proxy else CallerLimits())
-        )
+        self._app = app
         self._listening = list(listening)
+        self._behind_proxy = behind_proxy
+        self.tls = tls
+        self.on_visitor = on_visitor
+        limits = limits or (BEHIND_PROXY if behind_proxy else CallerLimits())
+        self._limits = within_files(limits, raise_file_limit())
+        self._requests = Throttle(limits.requests, limits.window_s)
+        self._tasks: set[asyncio.Task[None]] = set()
         self.port = int(self._listening[0].getsockname()[1])
         self._gate = threading.Lock()
         self._is_stopped = False
@@ -375,7 +357,7 @@ class StudyServer:
         self._stop_listening()
 
     def _ask_to_stop(self) -> bool:
-        """Ask the loop to stop; return whether one is running."""
+        """Ask the loop to stop; return whether one is running. Any thread may call it."""
         with self._gate:
             self._is_stopped = True
             if self._stop is not None:
@@ -387,64 +369,41 @@ class StudyServer:
             listening.close()
 
     async def _serve(self) -> None:
+        """Answer until told to stop, then finish the requests in progress."""
         loop = asyncio.get_running_loop()
         stopping = asyncio.Event()
         with self._gate:
             self._stop = partial(loop.call_soon_threadsafe, stopping.set)
             if self._is_stopped:
                 stopping.set()
-        try:
-            await self._site.answer_at(self._listening, stopping)
-        finally:
-            with self._gate:
-                self._stop = None
-
-
-class _Site:
-    """The connections of a running server and their handlers; everything runs in the loop's thread."""
-
-    def __init__(
-        self,
-        app: Flask,
-        behind_proxy: bool,
-        tls: ssl.SSLContext | None,
-        on_visitor: Callable[[str], None],
-        limits: CallerLimits,
-    ) -> None:
-        self._app = app
-        self._behind_proxy = behind_proxy
-        self.tls = tls
-        self.on_visitor = on_visitor
-        self._limits = within_files(limits, raise_file_limit())
-        self._requests = Throttle(limits.requests, limits.window_s)
-        self.tasks: set[asyncio.Task[None]] = set()
-
-    async def answer_at(self, listening: Sequence[socket.socket], stopping: asyncio.Event) -> None:
-        """Answer until told to stop, then finish the requests in progress."""
-        asyncio.get_running_loop().set_exception_handler(_quietly)
+        loop.set_exception_handler(_quietly)
         everybody = {"per_address": sys.maxsize, "per_network": sys.maxsize} if self._behind_proxy else {}
         self._connections = Connections(replace(self._limits, **everybody))
         self._in_progress = InProgress(self._limits)
         self._workers = Workers()
         self.manager = web.Server(self._answer)
-        for socket_listening in listening:
+        for socket_listening in self._listening:
             self.begin(self._accept(socket_listening))
         self.begin(self._look_after())
         try:
             await stopping.wait()
         finally:
-            for task in (tasks := list(self.tasks)):
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            await self._finish()
-            self._workers.close()
+            try:
+                for task in (tasks := list(self._tasks)):
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                await self._finish()
+                self._workers.close()
+            finally:
+                with self._gate:
+                    self._stop = None
 
     def begin(self, work: Any) -> None:
         """Run a task without waiting for it."""
         task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
         # a loop holds only weak references to its tasks
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _finish(self) -> None:
         for handler in self.manager.connections:
@@ -490,9 +449,8 @@ class _Site:
     async def _open(self, accepted: socket.socket, connection: Connection) -> None:
         try:
             accepted.setblocking(False)
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: _Door(self, connection), accepted
-            )
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: _Door(self, connection), accepted)
         except OSError:
             accepted.close()
             connection.forget()
@@ -568,8 +526,8 @@ class _Site:
 class _Door(asyncio.Protocol):
     """Waits for a connection's first bytes, which show whether its caller uses TLS."""
 
-    def __init__(self, site: _Site, connection: Connection) -> None:
-        self._site = site
+    def __init__(self, server: StudyServer, connection: Connection) -> None:
+        self._server = server
         self._connection = connection
         self._early: list[bytes] = []
         self._is_lost = False
@@ -590,14 +548,14 @@ class _Door(asyncio.Protocol):
             return
         transport = self._connection.transport
         assert transport is not None
-        self._site.on_visitor(self._connection.address)
+        self._server.on_visitor(self._connection.address)
         if data[0] != TLS_FIRST_BYTE:
             self._hand_over(transport, data)
-        elif self._site.tls is None:
+        elif self._server.tls is None:
             transport.abort()
         else:
             self._connection.is_secure = True
-            self._site.begin(self._greet_in_tls(transport, self._site.tls, data))
+            self._server.begin(self._greet_in_tls(transport, self._server.tls, data))
 
     async def _greet_in_tls(self, plain: asyncio.Transport, tls: ssl.SSLContext, data: bytes) -> None:
         loop = asyncio.get_running_loop()
@@ -607,17 +565,14 @@ class _Door(asyncio.Protocol):
             secure = await loop.start_tls(
                 plain, self, tls, server_side=True, ssl_handshake_timeout=HANDSHAKE_WITHIN_S
             )
-        except (
-            OSError,
-            TimeoutError,
-        ):  # also TLS errors, such as a caller that does not trust the certificate
+        except (OSError, TimeoutError):  # also TLS errors, such as a caller that distrusts the certificate
             self._connection.cut()
             return
         if secure is not None and not self._is_lost:
             self._hand_over(secure, b"".join(self._early))
 
     def _hand_over(self, transport: asyncio.Transport, data: bytes) -> None:
-        handler = _Handler(self._site.manager, self._connection)
+        handler = _Handler(self._server.manager, self._connection)
         transport.set_protocol(handler)
         handler.connection_made(transport)
         if data:
@@ -705,9 +660,7 @@ def _told_by_signals(stop: Callable[[], object]) -> Iterator[None]:
         was_told = True
         stop()
 
-    if (
-        threading.current_thread() is not threading.main_thread()
-    ):  # the caller of this thread handles the signals
+    if threading.current_thread() is not threading.main_thread():  # whose caller handles the signals
         yield
         return
     before = {number: signal.signal(number, tell) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -14,12 +14,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as NotInTime
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from flask import current_app
+from flask import abort, current_app
 
 from experiment.people.dashboard.sign_ins import (
     LINK,
@@ -49,9 +49,9 @@ PROVE_EVERY_S = 10.0
 PROVE_WITHIN_S = 5.0
 
 SENDINGS_PER_MINUTE = 1200
+"""Limit on one session's requests: far above a reader's pace, and enough to send the answers of a long offline period."""
 KILOBYTES_PER_HOUR = 64 * 1024
 """Limit on a session's uploads: one of a thousand typed answers with their key strokes sends some 10 MB."""
-"""Limit on one session's requests: far above a reader's pace, and enough to send the answers of a long offline period."""
 
 
 @dataclass(frozen=True)
@@ -131,18 +131,16 @@ class ServerHealth:
         if isinstance(trouble, DamagedStore):
             # a damaged database is not backed up, and needs no second warning for that
             return [Concern("damaged", service.study, True, "the database is damaged", str(trouble))]
-        concerns = []
-        if trouble is None and service.study in self._unanswered:
+        concerns = [self._disk(service), self._backups(service)]
+        if trouble is not None:
+            words = f"No answers can be stored: {trouble}"
+            concerns.append(Concern("unusable", service.study, True, "the database cannot be used", words))
+        elif service.study in self._unanswered:
             words = (
                 f"The database has taken nothing for {PROVE_WITHIN_S:g} seconds: another program may hold it."
             )
             concerns.append(Concern("unusable", service.study, True, "the database does not answer", words))
-        if trouble is not None:
-            words = f"No answers can be stored: {trouble}"
-            concerns.append(Concern("unusable", service.study, True, "the database cannot be used", words))
-        return concerns + [
-            concern for concern in (self._disk(service), self._backups(service)) if concern is not None
-        ]
+        return [concern for concern in concerns if concern is not None]
 
     def _disk(self, service: StudyService) -> Concern | None:
         file = service.store.path
@@ -182,11 +180,8 @@ class ServerHealth:
         # by the server's own time as well, so that a clock set forward does not make an old backup look new
         if not is_old or self._clock() - self._since < BACKUP_EVERY.total_seconds():
             return None
-        when = (
-            "There is no backup"
-            if age is None
-            else f"The newest backup is {age.total_seconds() / 3600:.1f} hours old"
-        )
+        hours = 0.0 if age is None else age.total_seconds() / 3600
+        when = "There is no backup" if age is None else f"The newest backup is {hours:.1f} hours old"
         words = f"{when}, although one is made every hour. Check {folder}."
         return Concern("no recent backup", service.study, False, "there is no recent backup", words)
 
@@ -270,25 +265,25 @@ def public_address_problems(public_url: str) -> list[str]:
     return problems
 
 
-@dataclass(frozen=True)
 class Site:
     """Studies, settings, and temporary state of one server process."""
 
-    services: Mapping[str, StudyService]
-    settings: PeopleSettings
-    passes: Passes
-    entries: Throttle
-    limits: SignInLimits
-    sign_ins: SignIns
-    accounts: Accounts
-    sendings: Throttle
-    volumes: Throttle
-    health: ServerHealth
-    failed_sign_ins: FailedSignIns = field(default_factory=FailedSignIns)
-    key_sets: KeySets = field(default_factory=KeySets)
-    live: LiveSessions = field(default_factory=LiveSessions)
-    findings: SessionMetrics = field(default_factory=SessionMetrics)
-    cleaning: Cleaning = field(default_factory=Cleaning)
+    def __init__(self, services: Mapping[str, StudyService], settings: PeopleSettings) -> None:
+        self.services = dict(services)
+        self.settings = settings
+        self.passes = Passes(settings.secret)
+        self.entries = Throttle(settings.entries_per_minute, 60)
+        self.sendings = Throttle(SENDINGS_PER_MINUTE, 60)
+        self.volumes = Throttle(KILOBYTES_PER_HOUR, 3600)
+        self.limits = SignInLimits()
+        self.sign_ins = SignIns(next((service.store for service in services.values()), None))
+        self.accounts = Accounts(Account(OWNER, "owner", settings.password_hash))
+        self.failed_sign_ins = FailedSignIns()
+        self.key_sets = KeySets()
+        self.live = LiveSessions()
+        self.findings = SessionMetrics()
+        self.cleaning = Cleaning()
+        self.health = ServerHealth(services)
 
     def make_link(self) -> str:
         """Return the secret part of a link that opens the dashboard once, as the owner, without a password."""
@@ -304,24 +299,16 @@ class Site:
         self.cleaning.after(service, departed)
 
 
-def make_site(services: Mapping[str, StudyService], settings: PeopleSettings) -> Site:
-    """Return the state of a new server."""
-    return Site(
-        services=dict(services),
-        settings=settings,
-        passes=Passes(settings.secret),
-        entries=Throttle(settings.entries_per_minute, 60),
-        limits=SignInLimits(),
-        sign_ins=SignIns(next((service.store for service in services.values()), None)),
-        accounts=Accounts(Account(OWNER, "owner", settings.password_hash)),
-        sendings=Throttle(SENDINGS_PER_MINUTE, 60),
-        volumes=Throttle(KILOBYTES_PER_HOUR, 3600),
-        health=ServerHealth(services),
-    )
-
-
 def this_site() -> Site:
     """Return the site of the running application."""
     site = current_app.extensions["wrods"]
     assert isinstance(site, Site)
     return site
+
+
+def service_of(study: str) -> StudyService:
+    """Return a served study."""
+    service = this_site().services.get(study)
+    if service is None:
+        abort(404)
+    return service

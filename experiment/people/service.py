@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from argon2 import PasswordHasher
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -35,10 +35,6 @@ from experiment.study import Study
 from experiment.study.study import session_rules
 from experiment.trials.own import plugins_of
 from stimuli.errors import UserError
-
-if TYPE_CHECKING:
-    pass
-
 
 PassKind = Literal["pilot", "simulated", "arrival", "resume"]
 PASS_AGE: Mapping[PassKind, timedelta] = {
@@ -316,10 +312,8 @@ def read_settings(
             mend="Give at least 16 characters, or leave it out.",
         )
     # a whole university may share one address
-    entries, hosts = (
-        serve.get("entries_per_minute", PeopleSettings.entries_per_minute),
-        serve.get("hosts", []),
-    )
+    entries = serve.get("entries_per_minute", PeopleSettings.entries_per_minute)
+    hosts = serve.get("hosts", [])
     if isinstance(entries, bool) or not isinstance(entries, int) or entries < 1:
         raise UserError(
             f"entries_per_minute under [serve] is {entries!r}", mend="Give a whole number, such as 300."

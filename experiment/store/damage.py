@@ -71,30 +71,25 @@ def _quick_check(file: Path, within_s: float | None) -> tuple[str | None, bool]:
 
 def damaged(file: Path, fault: str) -> DamagedStore:
     """Return the error for a damaged or missing file, with the newest intact backup and the command that restores it."""
-    copies = _copies(file)
-    unsound = 0
-    for backup in reversed(copies):
-        if _is_sound(backup.file):
-            break
-        unsound += 1
-    else:
-        backup = None
-    folder = file.parent
-    study = _study_argument(file)
+    copies, folder, study = _copies(file), file.parent / FOLDER, _study_argument(file)
+    backup = next((copy for copy in reversed(copies) if _is_sound(copy.file)), None)
     if backup is None:
-        remedy = f"{folder / FOLDER} holds no sound backup"
+        remedy = f"{folder} holds no sound backup"
         mend = f"Restore one from another place: wrods restore {study} FILE"
     else:
-        when = "" if backup.made_at is None else f", made on {backup.made_at:%d %B %Y at %H:%M} UTC"
-        newer = (
-            f" ({unsound} newer {'backup is' if unsound == 1 else 'backups are'} damaged)" if unsound else ""
-        )
-        remedy = f"The newest sound backup is {backup.file.name}{when}{newer}"
+        unsound = len(copies) - 1 - copies.index(backup)
+        are = "backup is" if unsound == 1 else "backups are"
+        newer = f" ({unsound} newer {are} damaged)" if unsound else ""
+        remedy = f"The newest sound backup is {backup.file.name}{_made(backup)}{newer}"
         mend = f"Stop what uses the study, then run: wrods restore {study} {shlex.quote(str(backup.file))}"
     if file.exists():
         return DamagedStore(f"{file} is damaged ({fault}); it is not used. {remedy}.", mend=mend)
-    mend += f"\n  To start over without these answers, move {folder / FOLDER} elsewhere first."
+    mend += f"\n  To start over without these answers, move {folder} elsewhere first."
     return DamagedStore(f"{file} is missing, and backups of it hold sessions. {remedy}.", mend=mend)
+
+
+def _made(backup: StoredBackup) -> str:
+    return "" if backup.made_at is None else f", made on {backup.made_at:%d %B %Y at %H:%M} UTC"
 
 
 def _is_sound(copy: Path) -> bool:
@@ -162,9 +157,8 @@ def _unreadable(
     if kept is None:
         mend += f"Or restore a backup without it: wrods restore {study} FILE"
     else:
-        made = "" if kept.made_at is None else f", made on {kept.made_at:%d %B %Y at %H:%M} UTC"
         mend += (
-            f"The newest backup without this fault is {kept.file.name}{made}. "
+            f"The newest backup without this fault is {kept.file.name}{_made(kept)}. "
             f"To go back to it, stop what uses the study, then run: wrods restore {study} {shlex.quote(str(kept.file))}"
         )
     held = sorted({session for _, session in found if session is not None})

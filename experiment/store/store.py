@@ -238,12 +238,9 @@ def _run(connection: Connection, operation: Callable[[Connection], Any]) -> _Out
     except UnreadableJson:
         _to_savepoint(connection)
         return _Outcome(error=unreadable_json(connection.engine.url))
-    except DBAPIError as error:
-        if not isinstance(error, IntegrityError):
-            raise
-        _to_savepoint(connection)
-        return _Outcome(error=error)
     except Exception as error:
+        if isinstance(error, DBAPIError) and not isinstance(error, IntegrityError):
+            raise
         _to_savepoint(connection)
         return _Outcome(error=error)
     return _Outcome(value)

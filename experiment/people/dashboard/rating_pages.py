@@ -6,8 +6,7 @@ from flask import abort, flash, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.people.dashboard.authentication import account, actor, admin, needs, note
-from experiment.people.dashboard.reading import service_of
-from experiment.people.server_state import this_site
+from experiment.people.server_state import service_of, this_site
 from experiment.people.service import StudyService
 from experiment.rating import (
     DISCUSSION,

@@ -9,7 +9,6 @@ from typing import Any
 from flask import abort
 from sqlalchemy import Connection, and_, func, select
 
-from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
 from experiment.store.erasure import DUE
 from experiment.store.records import SESSION_COLUMNS, Row
@@ -139,14 +138,6 @@ def looks(connection: Connection, study: str) -> int:
     """Return how often the quality of a study's data was viewed."""
     query = select(func.count()).where(audit.c.study == study, audit.c.action.startswith("look"))
     return int(connection.scalar(query) or 0)
-
-
-def service_of(study: str) -> StudyService:
-    """Return a served study."""
-    service = this_site().services.get(study)
-    if service is None:
-        abort(404)
-    return service
 
 
 def session_of(service: StudyService, key: str) -> Row:

@@ -18,7 +18,6 @@ from experiment.people.dashboard.reading import (
     REAL,
     audit_of,
     flags_of_session,
-    service_of,
     session_of,
 )
 from experiment.people.dashboard.sign_ins import PERMISSIONS
@@ -26,7 +25,7 @@ from experiment.people.pages import digest
 from experiment.people.quality import QualitySign, said, signs
 from experiment.people.recruitment.return_links import awaits_review, keep, release
 from experiment.people.response_intake import Departed, leave_unagreed
-from experiment.people.server_state import this_site
+from experiment.people.server_state import service_of, this_site
 from experiment.people.service import StudyService
 from experiment.people.session_start import resume_pass
 from experiment.store import records

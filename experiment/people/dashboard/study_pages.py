@@ -11,7 +11,7 @@ import io
 import statistics
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,7 +37,7 @@ from experiment.columns import trial_columns
 from experiment.exporting import export_study
 from experiment.exporting.tables import cell, line, trial_rows
 from experiment.option_choices import FORMS
-from experiment.people.dashboard.authentication import account, actor, admin, needs, note, signed_in
+from experiment.people.dashboard.authentication import actor, admin, needs, note, signed_in
 from experiment.people.dashboard.reading import (
     AT_ONCE,
     SHORT,
@@ -47,7 +47,6 @@ from experiment.people.dashboard.reading import (
     key_of,
     latest_blocks,
     looks,
-    service_of,
     spent_by_model,
     suspicions,
 )
@@ -62,7 +61,7 @@ from experiment.people.recruitment.reconciliation import (
 )
 from experiment.people.recruitment.return_links import awaits_review
 from experiment.people.response_intake import read_copy, take_copy
-from experiment.people.server_state import this_site
+from experiment.people.server_state import service_of, this_site
 from experiment.people.service import StudyService
 from experiment.store import Store, records
 from experiment.store.backups import FOLDER, backups_in
@@ -79,8 +78,12 @@ PAGE_POLICY = (
     "default-src 'none'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'self'"
 )
 
-STATES = {"open": "run", "paused": "run", "closed": "close"}
-"""States of a study, and the permission to set each; a closed study is reopened by those who may close it."""
+STATES = {
+    "open": ("run", "New participants can begin."),
+    "paused": ("run", "No new participants can begin; sessions in progress continue."),
+    "closed": ("close", "The study is closed; condition means are visible."),
+}
+"""States of a study: the permission to set each, and what it means; those who may close a study reopen it."""
 
 
 @admin.app_template_global()
@@ -249,22 +252,15 @@ def set_state(study: str) -> AnyResponse:
     state = request.form.get("state", "")
     with service.store.read() as connection:
         before = collection_of(connection, study).state
-    who = account()
     if state not in STATES:
         abort(400, "A study is open, paused or closed.")
-    if who is None or not (who.may(STATES[state]) and who.may(STATES[before])):
+    if not (signed_in(STATES[state][0]) and signed_in(STATES[before][0])):
         abort(403, "Only an owner closes a study, or opens it again.")
-    reason = " ".join(request.form.get("reason", "").split())[:500]
-    name = actor()
+    reason, name = " ".join(request.form.get("reason", "").split())[:500], actor()
     service.store.write(
         lambda connection: set_collection(connection, study, state, name, reason)  # type: ignore[arg-type]
     ).result()
-    words = {
-        "open": "New participants can begin.",
-        "paused": "No new participants can begin; sessions in progress continue.",
-        "closed": "The study is closed; condition means are visible.",
-    }
-    flash(words[state])
+    flash(STATES[state][1])
     return redirect(url_for("admin.show"))
 
 
@@ -288,10 +284,10 @@ def show_flags(study: str) -> str:
             "pilot": row["is_pilot"],
             "state": row["state"],
             "excluded": excluded.get(row["session_id"]),
-            "found": flagged(signs_by_session[row["session_id"]]),
+            "found": found,
         }
         for row in rows
-        if flagged(signs_by_session.get(row["session_id"], []))
+        if (found := flagged(signs_by_session.get(row["session_id"], [])))
     ]
     lines.sort(key=lambda line: -len(line["found"]))
     return render_template(
@@ -305,29 +301,20 @@ def show_flags(study: str) -> str:
     )
 
 
-@admin.get("/<study>/quality")
-@needs("see")
-def ask_quality(study: str) -> str:
-    """Show how often data quality was viewed, and offer another view."""
-    service = service_of(study)
-    with service.store.read() as connection:
-        number, collection = looks(connection, study), collection_of(connection, study)
-    return render_template(
-        "admin/quality.html", service=service, looks=number, collection=collection, groups=None, means=None
-    )
-
-
-@admin.post("/<study>/quality")
+@admin.route("/<study>/quality", methods=["GET", "POST"])
 @needs("see")
 def show_quality(study: str) -> str:
-    """Show quality pooled over all conditions, and log the view; means by condition after the study is closed."""
+    """Offer quality pooled over all conditions, or show and log it; means by condition after the study is closed."""
     service = service_of(study)
+    groups = means = None
     with service.store.read() as connection:
         collection = collection_of(connection, study)
-        groups = pooled(connection, study)
-        means = condition_means(connection, study, service.factors) if collection.state == "closed" else None
-    sizes = {group.name: group.sessions for group in groups}
-    note("look" if means is None else "look by condition", study=study, detail={"sessions": sizes})
+        if request.method == "POST":
+            groups = pooled(connection, study)
+            means = pooled(connection, study, service.factors) if collection.state == "closed" else None
+    if groups is not None:
+        sizes = {group.name: group.sessions for group in groups}
+        note("look" if means is None else "look by condition", study=study, detail={"sessions": sizes})
     with service.store.read() as connection:
         number = looks(connection, study)
     return render_template(
@@ -373,26 +360,13 @@ class Pooled:
     unreadable: float
 
 
-def pooled(connection: Connection, study: str) -> list[Pooled]:
-    """Return each reader group's quality over all conditions together, participants first."""
-    return _summaries(_counted(connection, study), ())
-
-
-def condition_means(connection: Connection, study: str, factors: Sequence[str]) -> list[Pooled]:
-    """Return each reader group's quality by condition, for a closed study."""
-    return _summaries(_counted(connection, study), factors)
-
-
-def _counted(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
+def pooled(connection: Connection, study: str, factors: Sequence[str] = ()) -> list[Pooled]:
+    """Return each reader group's quality, participants first: by condition if factors are given (of a closed study)."""
+    groups: dict[tuple[bool, str, tuple[str, ...]], list[Mapping[str, Any]]] = {}
     for row in trial_rows(connection, study):
         is_test = not (row["is_practice"] or row["is_filler"] or row["is_attention_check"])
-        if is_test and not row["is_pilot"] and row["excluded_reason"] is None:
-            yield row
-
-
-def _summaries(rows: Iterable[Mapping[str, Any]], factors: Sequence[str]) -> list[Pooled]:
-    groups: dict[tuple[bool, str, tuple[str, ...]], list[Mapping[str, Any]]] = {}
-    for row in rows:
+        if not is_test or row["is_pilot"] or row["excluded_reason"] is not None:
+            continue
         kind = row["reader_kind"]
         name = kind if kind in ("human", "simulated") else row["reader"]
         condition = tuple(str((row["condition"] or {}).get(factor, "")) for factor in factors)
@@ -534,16 +508,11 @@ class SessionExtras:
     measures: Mapping[str, Sequence[QualitySign]] = field(default_factory=dict)
 
 
-def moment(text: str) -> datetime:
-    """Return a stored time."""
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
-
-
 def state_of(session: Mapping[str, Any], now: datetime) -> str:
     """Return a session's state: an unfinished one is ``running``, or ``interrupted`` if long inactive."""
     if session["state"] != "started":
         return str(session["state"])
-    return "running" if now - moment(session["last_seen_at"]) < ACTIVE else "interrupted"
+    return "running" if now - datetime.fromisoformat(session["last_seen_at"]) < ACTIVE else "interrupted"
 
 
 def study_overview(

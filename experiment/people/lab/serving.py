@@ -69,8 +69,8 @@ def tls_of(certificate: ServerCertificate) -> ssl.SSLContext:
 def own_names() -> list[str]:
     """Return the names by which this computer may be known in its network, likeliest first."""
     name = socket.gethostname().lower()
-    names = [name, f"{name.split('.')[0]}.local", "localhost"]
-    return [fromkey for fromkey in dict.fromkeys(names) if fromkey and len(fromkey) <= LONGEST_NAME]
+    names = dict.fromkeys([name, f"{name.split('.')[0]}.local", "localhost"])
+    return [name for name in names if name and len(name) <= LONGEST_NAME]
 
 
 def server_certificate(
@@ -128,24 +128,18 @@ def _authority(
     certificate_file, key_file = folder / "authority.pem", folder / "authority.key"
     if certificate_file.exists() and key_file.exists():
         certificate, known = _read_pair(certificate_file, key_file)
-        if (
-            not isinstance(known, ec.EllipticCurvePrivateKey)
-            or known.public_key() != certificate.public_key()
-        ):
+        is_pair = known.public_key() == certificate.public_key()
+        if not (is_pair and isinstance(known, ec.EllipticCurvePrivateKey)):
             raise ValueError("authority.key does not belong to authority.pem")
         limits = certificate.extensions.get_extension_for_class(x509.NameConstraints).value
         permitted = [
-            str(subtree.value)
-            for subtree in limits.permitted_subtrees or ()
-            if isinstance(subtree, x509.DNSName)
+            f".{part.value}" for part in limits.permitted_subtrees or () if isinstance(part, x509.DNSName)
         ]
-        is_mine = all(any(f".{name}".endswith(f".{allowed}") for allowed in permitted) for name in names)
+        is_mine = all(f".{name}".endswith(tuple(permitted)) for name in names)
         if is_mine and certificate.not_valid_after_utc - now > SERVER_LASTS:
             return certificate, known
     called = f"wrods lab of {socket.gethostname()}"[:LONGEST_NAME]
-    allowed: list[x509.GeneralName] = [
-        x509.DNSName(fromkey) for fromkey in dict.fromkeys((*OWN_NAMES, *names))
-    ]
+    allowed: list[x509.GeneralName] = [x509.DNSName(name) for name in dict.fromkeys((*OWN_NAMES, *names))]
     allowed += [x509.IPAddress(ipaddress.ip_network(every)) for every in ("0.0.0.0/0", "::/0")]
     return _issue(
         folder / "authority",
@@ -239,18 +233,10 @@ def _serves(
 PATIENCE_S = 3.0
 
 
-@dataclass(frozen=True)
-class Reached:
-    """Result of a connection to an address; ``trouble`` is None on success."""
-
-    address: str
-    trouble: str | None
-
-
-def try_addresses(addresses: Sequence[str], port: int, authority: Path | None) -> list[Reached]:
-    """Return the result of a connection to the server at each address: over TLS, trusting only the authority, or plain http."""
+def try_addresses(addresses: Sequence[str], port: int, authority: Path | None) -> dict[str, str | None]:
+    """Return what prevents a connection to the server at each address: over TLS, trusting only the authority, or plain http."""
     context = None if authority is None else ssl.create_default_context(cafile=str(authority))
-    return [Reached(address, _trouble(address, port, context)) for address in addresses]
+    return {address: _trouble(address, port, context) for address in addresses}
 
 
 def _trouble(address: str, port: int, context: ssl.SSLContext | None) -> str | None:
@@ -286,11 +272,8 @@ def firewall_hint(port: int) -> str | None:
     if sys.platform == "darwin":
         output = _output("/usr/libexec/ApplicationFirewall/socketfilterfw", "--getglobalstate")
         is_on = "enabled" in output.lower()
-        return (
-            "the macOS firewall is on: open System Settings, Network, Firewall, and allow Python"
-            if is_on
-            else None
-        )
+        mend = "open System Settings, Network, Firewall, and allow Python"
+        return f"the macOS firewall is on: {mend}" if is_on else None
     if _output("firewall-cmd", "--state").strip() == "running":
         is_open = _output("firewall-cmd", f"--query-port={port}/tcp").strip() == "yes"
         return None if is_open else f"firewalld is on: sudo firewall-cmd --add-port={port}/tcp"
@@ -342,43 +325,36 @@ class LabServer:
                 "stations", "no network address was found; check that this computer is connected to a network"
             )
             return
-        origin = self.lab.origins[0]
+        origin, lacks = self.lab.origins[0], "a less precise clock and no lasting storage;"
         if self.certificate is not None:
             yield _line("first", f"open {origin}/certificate once on each station and trust this computer")
             yield _line("", f"fingerprint {self.certificate.fingerprint}")
             yield _line("or", f"open {origin}/kiosk for a shortcut that needs no certificate")
-            yield _line(
-                "", f"{origin}/ works without either, but with a less precise clock and no lasting storage;"
-            )
-            yield _line("", "the start screen reports this.")
+            yield _line("", f"{origin}/ works without either, but with {lacks}")
         else:
             yield _line(
                 "first", f"download the shortcut for each station's system from {origin}/kiosk, or type:"
             )
             for system in SYSTEMS:
                 yield _line(f"  {system.name}", command(system, f"{origin}/{studies[0]}/"))
-            yield _line(
-                "", "Without the shortcut's switch, pages have a less precise clock and no lasting storage;"
-            )
-            yield _line("", "the start screen reports this.")
+            yield _line("", f"Without the shortcut's switch, pages have {lacks}")
+        yield _line("", "the start screen reports this.")
 
     def tell_reach(self) -> Iterator[str]:
         """Yield the results of connections to this computer's own addresses; call it while the server runs."""
         port = self.server.port
         authority = None if self.certificate is None else self.certificate.authority
-        for reached in try_addresses(self.addresses, port, authority):
-            yield _line("reached" if reached.trouble is None else "NOT reached", f"{reached.address}:{port}"
-                        + ("" if reached.trouble is None else f" ({reached.trouble})"))  # fmt: skip
+        for address, trouble in try_addresses(self.addresses, port, authority).items():
+            why = "" if trouble is None else f" ({trouble})"
+            yield _line("NOT reached" if trouble else "reached", f"{address}:{port}{why}")
         hint = firewall_hint(port)
         if hint is not None:
             yield _line("firewall", hint)
-        yield _line(
-            "",
+        for words in (
             "Each station is listed here when it first connects. A station that is not listed is blocked by a firewall",
-        )
-        yield _line(
-            "", "or by a network that isolates its computers (guest and campus wireless networks often do)."
-        )
+            "or by a network that isolates its computers (guest and campus wireless networks often do).",
+        ):
+            yield _line("", words)
 
 
 class Meeting:
@@ -406,27 +382,10 @@ def open_lab(
     certificates: Path | None,
     tell: Callable[[str], None],
 ) -> LabServer:
-    """Bind a server for stations.
+    """Bind a server for stations, at all of this computer's addresses if none is given.
 
-    Parameters
-    ----------
-    app : Flask
-        The application.
-    host : str or None
-        Address to listen on; None for all of this computer's.
-    port : int
-        Port, 0 for any free one.
-    pin : str or None
-        The experimenter's PIN.
-    certificates : Path or None
-        Folder for certificate and keys; None serves plain http for kiosk shortcuts.
-    tell : callable
-        Called with a line for each station that connects for the first time.
-
-    Raises
-    ------
-    UserError
-        The port is in use, or the certificate cannot be stored.
+    The folder ``certificates`` holds certificate and keys; None serves plain http for kiosk shortcuts. ``tell`` is called with
+    a line for each station that connects for the first time.
     """
     given = host or EVERYWHERE
     addresses = tuple(lan_addresses()) if given == EVERYWHERE else (given,)

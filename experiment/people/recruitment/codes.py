@@ -12,7 +12,7 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -221,11 +221,10 @@ def recruitment_for(study: Any, config: Mapping[str, Any]) -> Recruitment:
         codes=_codes({name: code for name, code in given.items() if code != EACH}, where),
         own_codes=_own_codes(given, where),
         needs_signature=_needs_signature(study, platform),
-        key_set=_key_set(given.get("key_set"), where),
-        link_key=_link_key(given.get("link_key"), where) or derived_link_key(study.id, config),
-        credit_url=_credit_url(given.get("credit_url"), where),
-        reward=None if given.get("reward") is None else read_reward(str(given["reward"]), where),
-        minutes=_minutes(given.get("minutes"), where),
+        **(
+            {"link_key": derived_link_key(study.id, config)}
+            | {name: check(given[name], where) for name, check in _CHECKS.items() if name in given}
+        ),
         wanted=study.get("participants", "wanted"),
         overbook=int(study.get("participants", "overbook", default=0)),
         failed_checks_at=_declared_limit(session_rules(study)),
@@ -292,9 +291,7 @@ def _needs_signature(study: Any, platform: Platform | None) -> bool:
     return True
 
 
-def _key_set(given: object, where: str) -> str | None:
-    if given is None:
-        return None
+def _key_set(given: object, where: str) -> str:
     parts = urlsplit(str(given))
     if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "localhost", "::1"):
         raise UserError(
@@ -304,9 +301,7 @@ def _key_set(given: object, where: str) -> str | None:
     return str(given)
 
 
-def _link_key(given: object, where: str) -> str | None:
-    if given is None:
-        return None
+def _link_key(given: object, where: str) -> str:
     if not isinstance(given, str) or len(given) < SHORTEST_LINK_KEY:
         raise UserError(
             f"{where}: link_key must be a text of at least {SHORTEST_LINK_KEY} characters",
@@ -323,9 +318,7 @@ def derived_link_key(study: str, config: Mapping[str, Any]) -> str | None:
     return hmac.digest(str(secret).encode(), f"signed links\0{study}".encode(), "sha256").hex()
 
 
-def _credit_url(given: object, where: str) -> str | None:
-    if given is None:
-        return None
+def _credit_url(given: object, where: str) -> str:
     parts = urlsplit(str(given).strip())
     query = [(name, value) for name, value in parse_qsl(parts.query) if name != "survey_code"]
     names = {name for name, _ in query}
@@ -351,12 +344,16 @@ def read_reward(text: str, where: str = "the reward") -> Reward:
     return Reward(value, currency.strip())
 
 
-def _minutes(given: object, where: str) -> float | None:
-    if given is None:
-        return None
+def _minutes(given: object, where: str) -> float:
     if isinstance(given, bool) or not isinstance(given, int | float) or given <= 0:
         raise UserError(f"{where}: minutes is {given!r}; it is a positive number", mend="Write minutes = 12.")
     return float(given)
+
+
+_CHECKS: Mapping[str, Callable[[Any, str], Any]] = {
+    "key_set": _key_set, "link_key": _link_key, "credit_url": _credit_url, "minutes": _minutes,
+    "reward": lambda given, where: read_reward(str(given), where),
+}  # fmt: skip
 
 
 def lines_to_add(recruitment: Recruitment) -> list[str]:

@@ -172,7 +172,7 @@ def parse_export(contents: bytes, name: str, *, expected: Platform | None = None
                 submission_id=cells.get("submission_id") or None,
                 status=_status(platform, cells["status"], f"{name}, line {number}"),
                 code=cells.get("code") or None,
-                minutes=_minutes(cells),
+                minutes=_minutes(cells.get("seconds")),
             )
         )
     if not read:
@@ -261,14 +261,11 @@ def _status(platform: Platform, given: str | None, where: str) -> str:
     )
 
 
-def _minutes(cells: Mapping[str, str | None]) -> float | None:
-    seconds = cells.get("seconds")
-    if seconds:
-        try:
-            return float(seconds) / 60
-        except ValueError:
-            return None
-    return None
+def _minutes(seconds: str | None) -> float | None:
+    try:
+        return float(seconds or "") / 60
+    except ValueError:
+        return None
 
 
 def _unknown(platform: Platform, header: Sequence[str]) -> tuple[str, ...]:
@@ -610,18 +607,19 @@ class _Judge:
         return row["completion_code"] if outcome is None else code_of_session(self.recruitment, row, outcome)
 
     def _failed(self, row: Mapping[str, Any]) -> tuple[FailedCheck, ...]:
-        failed = []
-        for index in failed_checks(self.connection, str(row["session_id"])):
-            trial = next(
-                trial
-                for trial in records.trials_of_session(self.connection, str(row["session_id"]))
-                if trial["trial_index"] == index
+        failed = failed_checks(self.connection, str(row["session_id"]))
+        stored = records.trials_of_session(self.connection, str(row["session_id"])) if failed else ()
+        trials_by_index = {trial["trial_index"]: trial for trial in reversed(list(stored))}
+        return tuple(
+            FailedCheck(
+                index,
+                " ".join(str(text) for text in (trial["shown"] or {}).values()),
+                str(trial["response_raw"] or ""),
+                str(trial["answer"] or ""),
             )
-            shown_text = " ".join(str(text) for text in (trial["shown"] or {}).values())
-            failed.append(
-                FailedCheck(index, shown_text, str(trial["response_raw"] or ""), str(trial["answer"] or ""))
-            )
-        return tuple(failed)
+            for index in failed
+            for trial in [trials_by_index[index]]
+        )
 
     def _line(
         self,
@@ -632,26 +630,26 @@ class _Judge:
         reasons: Sequence[str],
         evidence: tuple[FailedCheck, ...],
     ) -> Line:
-        names = ("external_id", "submission_id", "status", "code", "minutes")
-        of_submission: dict[str, Any] = {name: getattr(submission, name, None) for name in names}
-        of_session: dict[str, Any] = {"session_id": None, "reader": None, "state": None, "minutes_here": None}
-        if row is not None:
-            of_session = {name: str(row[name]) for name in ("session_id", "reader", "state")}
-            of_session["minutes_here"] = _minutes_here(row)
-            of_session |= {"trials": int(row["n_trials"]), "planned": int(row["planned_trials"] or 0)}
-            if submission is None:
-                of_submission["external_id"] = row["external_id"]  # by which the platform knows the person
-        remarks_of_line: dict[str, Any] = {
-            "marks": tuple(marks),
-            "reasons": tuple(reasons),
-            "evidence": evidence,
-        }
+        here: Mapping[str, Any] = {} if row is None else row
+        # without a submission, the id by which the platform knows the person
+        named = submission or Submission(here.get("external_id"), None, None, None, None)
         return Line(
+            external_id=named.external_id,
+            submission_id=named.submission_id,
+            session_id=here.get("session_id"),
+            reader=here.get("reader"),
+            state=here.get("state"),
+            status=named.status,
+            code=named.code,
             expected_code=self._expected(row),
+            minutes=named.minutes,
+            minutes_here=None if row is None else _minutes_here(row),
             verdict=verdict,
-            **of_submission,
-            **of_session,
-            **remarks_of_line,
+            trials=here.get("n_trials", 0),
+            planned=here.get("planned_trials") or 0,
+            marks=tuple(marks),
+            reasons=tuple(reasons),
+            evidence=evidence,
         )
 
 

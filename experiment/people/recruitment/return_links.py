@@ -30,7 +30,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey, RSAPublicNumbers
 from cryptography.hazmat.primitives.hashes import SHA256
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, and_, case, func, select
 
 from experiment.people.recruitment.codes import (
     OUTCOME_OF_STATE,
@@ -49,7 +49,7 @@ from experiment.session_minutes import shortest_seconds
 from experiment.store import records
 from experiment.store.records import SUSPECT, add_audit, add_flag
 from experiment.store.session_activity import change_session
-from experiment.store.tables import events, people, regions, scores, sessions, trials
+from experiment.store.tables import TRIAL_KEY, events, people, regions, scores, sessions, trials
 
 if TYPE_CHECKING:
     from experiment.people.service import StudyService
@@ -497,7 +497,10 @@ def return_for(
     named = outcome_named(outcome)
     if recruitment is None or recruitment.platform is None or session.get("is_pilot"):
         return Return(session.get("completion_code"), None)
-    given = _platform_of(service, str(session["session_id"])) if platform is None else platform
+    given = platform
+    if given is None:
+        with service.store.read() as connection:
+            given = link_parameters(connection, str(session["session_id"]))
     if session.get("held_reason"):
         return _return_when_held(service, recruitment.platform, str(session["session_id"]), given)
     code = code_of_session(recruitment, session, named)
@@ -580,20 +583,13 @@ def _url(
     return sandbox["return_url"] if is_sandbox else pattern
 
 
-def _platform_of(service: StudyService, session_id: str) -> dict[str, str]:
-    with service.store.read() as connection:
-        return link_parameters(connection, session_id)
-
-
 def link_parameters(connection: Connection, session_id: str) -> dict[str, str]:
     """Return the link parameters with which a session's participant came."""
     parameters: dict[str, str] = {}
     sources = [platform.source for platform in platforms().values()]
-    for source, external_id, details in connection.execute(
-        select(people.c.source, people.c.external_id, people.c.details).where(
-            people.c.session_id == session_id, people.c.source.in_(sources)
-        )
-    ):
+    query = select(people.c.source, people.c.external_id, people.c.details)
+    theirs = query.where(people.c.session_id == session_id, people.c.source.in_(sources))
+    for source, external_id, details in connection.execute(theirs):
         parameters |= {str(name): str(value) for name, value in (details or {}).items()}
         if source == "sona":
             parameters["survey_code"] = str(external_id)
@@ -607,24 +603,17 @@ def failed_checks(connection: Connection, session_id: str) -> list[int]:
         .where(scores.c.session_id == session_id)
         .group_by(scores.c.trial_index, scores.c.attempt)
     )
-    return list(
-        connection.scalars(
-            select(trials.c.trial_index)
-            .join(
-                scores,
-                (scores.c.session_id == trials.c.session_id)
-                & (scores.c.trial_index == trials.c.trial_index)
-                & (scores.c.attempt == trials.c.attempt),
-            )
-            .where(
-                trials.c.session_id == session_id,
-                trials.c.is_attention_check.is_(True),
-                scores.c.score_id.in_(latest),
-                scores.c.correct.is_(False),
-            )
-            .order_by(trials.c.trial_index)
+    failed = (
+        select(trials.c.trial_index)
+        .join(scores, and_(*(scores.c[name] == trials.c[name] for name in TRIAL_KEY)))
+        .where(
+            trials.c.session_id == session_id,
+            trials.c.is_attention_check.is_(True),
+            scores.c.score_id.in_(latest),
+            scores.c.correct.is_(False),
         )
     )
+    return list(connection.scalars(failed.order_by(trials.c.trial_index)))
 
 
 def outcome_at_end(connection: Connection, service: StudyService, session_id: str) -> Outcome:

@@ -189,12 +189,12 @@ def test_a_full_disk_asks_for_patience_and_later_succeeds(site):
 
 
 def test_a_slow_disk_asks_for_patience_and_the_retry_is_the_same_trial(site):
-    person, patient = site.begin(), site.state
+    person, patient = site.begin(), site.state.settings
     go_on = threading.Event()
     site.store.write(lambda connection: go_on.wait(timeout=60))
-    site.app.extensions["wrods"] = replace(patient, settings=replace(patient.settings, patience_s=0.05))
+    site.state.settings = replace(patient, patience_s=0.05)
     assert person.answer(1).status == 503
-    site.app.extensions["wrods"] = patient
+    site.state.settings = patient
     go_on.set()
     site.do(lambda connection: None)
     assert person.answer(1).status == 200

@@ -10,36 +10,11 @@ from alembic import context, op
 
 revision = "0004"
 down_revision = "0003"
-branch_labels = None
-depends_on = None
 
-COUNTED = [
-    "study",
-    "version",
-    "reader_kind",
-    "is_pilot",
-    "state",
-    "last_seen_at",
-    "list_id",
-    "order_row",
-    "session_id",
-    "created_at",
-    "held_reason",
-]
-_sessions = sa.table(
-    "sessions",
-    sa.column("session_id", sa.Text()),
-    sa.column("study", sa.Text()),
-    sa.column("reader_kind", sa.Text()),
-    sa.column("person_key", sa.Text()),
-)
-_people = sa.table(
-    "people",
-    sa.column("session_id", sa.Text()),
-    sa.column("study", sa.Text()),
-    sa.column("source", sa.Text()),
-    sa.column("external_id", sa.Text()),
-)
+COUNTED = ["study", "version", "reader_kind", "is_pilot", "state", "last_seen_at", "list_id", "order_row", "session_id",
+           "created_at", "held_reason"]  # fmt: skip
+_sessions = sa.table("sessions", *map(sa.column, ("session_id", "study", "reader_kind", "person_key")))
+_people = sa.table("people", *map(sa.column, ("session_id", "study", "source", "external_id")))
 
 
 def upgrade() -> None:
@@ -60,13 +35,10 @@ def upgrade() -> None:
     )
     op.create_table(
         "sign_ins",
-        sa.Column("token_hash", sa.Text(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("account", sa.Text(), nullable=False),
-        sa.Column("stamp", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.Text(), nullable=False),
-        sa.Column("seen_at", sa.Text(), nullable=False),
-        sa.Column("expires_at", sa.Text(), nullable=False),
+        *(
+            sa.Column(name, sa.Text(), nullable=False)
+            for name in ("token_hash", "kind", "account", "stamp", "created_at", "seen_at", "expires_at")
+        ),
         sa.PrimaryKeyConstraint("token_hash", name=op.f("pk_sign_ins")),
     )
     _give_keys(op.get_bind())

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from experiment.exporting.tables import trial_rows
+from experiment.people.dashboard.study_pages import pooled
 from experiment.people.quality import signs
 from experiment.store import chain, records
 from experiment.store.erasure import DUE, note_due
@@ -194,15 +195,13 @@ def test_looks_are_pooled_logged_and_by_condition_only_when_closed(site, visit):
 
 
 def test_pooled_accuracy_is_that_of_the_table(site):
-    from experiment.people.dashboard.study_pages import condition_means, pooled
-
     person = site.begin()
     for index in range(5):
         person.answer(index, **({"response_raw": None, "timed_out": True} if index == 2 else {}))
     with site.store.read() as connection:
         rows = [row for row in trial_rows(connection, "small") if not row["is_practice"]]
         (told,) = pooled(connection, "small")
-        by_condition = condition_means(connection, "small", ("position",))
+        by_condition = pooled(connection, "small", ("position",))
     assert told.accuracy == pytest.approx(sum(bool(row["correct"]) for row in rows) / 4)
     assert (told.sessions, told.trials, told.unreadable) == (1, 4, 0.25)
     assert {one.condition for one in by_condition} == {("intact",), ("initial",)}
