@@ -27,9 +27,7 @@ from experiment.people.response_intake import (
     FAILED_COMPREHENSION,
     SCREENED_OUT,
     HoldEarlyEnd,
-    NotAgreed,
     Problem,
-    SessionEnded,
     Take,
     TooLate,
     answers_operation,
@@ -251,9 +249,9 @@ def _elsewhere(service: StudyService, may_take: bool) -> Problem:
 
 
 def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
-    reply = {
+    return {
         "session_id": opened.session_id,
-        "token": opened.token,
+        **({"token": opened.token} if opened.token else {}),
         "plan": service.participant_view(dict(opened.plan)),
         "done": opened.done,
         "shown": opened.shown,
@@ -261,7 +259,6 @@ def _told(service: StudyService, opened: OpenedSession) -> dict[str, Any]:
         "participant": opened.participant,
         **({"given": opened.given} if opened.given else {}),
     }
-    return reply if opened.token else {name: value for name, value in reply.items() if name != "token"}
 
 
 @api.get("/sessions/<session_id>")
@@ -378,17 +375,6 @@ def _taken(service: StudyService, operation: Take, session_id: str) -> tuple[Res
         taken = _committed(service, operation, session_id)
     except (records.TrialConflict, records.EventConflict) as conflict:
         raise Problem(409, str(conflict), rule="a trial is answered once, an event noted once") from None
-    except SessionEnded:
-        raise Problem(409, "the session has ended", rule="trials come before the end") from None
-    except NotAgreed:
-        # not a final refusal: the consent may still arrive
-        raise Problem(
-            425,
-            "the reader has not agreed to take part",
-            rule="trials and answers come after the event consent with agreed: true, where the study has a consent screen",
-            mend="The browser tries again by itself.",
-            retry_after_s=2,
-        ) from None
     except TooLate as late:
         words = service.pack.texts
         raise Problem(
@@ -400,15 +386,10 @@ def _taken(service: StudyService, operation: Take, session_id: str) -> tuple[Res
     if taken.departed is not None:
         this_site().let_go(service, taken.departed)
         return jsonify(erased=True), 201
+    ended = FAILED_COMPREHENSION if taken.then == "end" else None if taken.eligible else SCREENED_OUT
+    told = {"feedback": taken.feedback, "then": taken.then, "ended": ended}
     reply: dict[str, Any] = {"stored": True, "elsewhere": taken.is_elsewhere, "eligible": taken.eligible}
-    if not taken.eligible:
-        reply["ended"] = SCREENED_OUT
-    if taken.feedback is not None:
-        reply["feedback"] = taken.feedback
-    if taken.then is not None:
-        reply["then"] = taken.then
-    if taken.then == "end":
-        reply["ended"] = FAILED_COMPREHENSION
+    reply |= {name: value for name, value in told.items() if value is not None}
     return jsonify(reply), 201 if taken.told == "stored" else 200
 
 

@@ -359,14 +359,6 @@ OF_THE_SERVER = frozenset(
 """Kinds of events that the server records itself."""
 
 
-class SessionEnded(Exception):
-    """A new trial arrived after the completion code was issued."""
-
-
-class NotAgreed(Exception):
-    """A trial or answers arrived before their reader's consent."""
-
-
 @dataclass(frozen=True)
 class IntakeResult:
     """Result of storing something that was sent."""
@@ -427,7 +419,7 @@ def trial_operation(
         if stored == "same":
             return IntakeResult(stored, heard.is_elsewhere, feedback=feedback)
         if heard.state == "finished":
-            raise SessionEnded
+            raise Problem(409, "the session has ended", rule="trials come before the end")
         if doubt is not None:
             trial = records.TrialPlace(row["trial_index"], row["attempt"])
             records.add_flag(connection, live.session_id, SUSPECT, doubt, "server", trial)
@@ -443,7 +435,14 @@ def trial_operation(
 def _require_agreement(connection: Connection, live: LiveSession, screen: str | None = None) -> None:
     if not live.agreed.is_set() and screen not in live.above_consent:
         if not has_agreed(connection, live.session_id):
-            raise NotAgreed
+            # not a final refusal: the consent may still arrive
+            raise Problem(
+                425,
+                "the reader has not agreed to take part",
+                rule="trials and answers come after the event consent with agreed: true, where the study has a consent screen",
+                mend="The browser tries again by itself.",
+                retry_after_s=2,
+            )
         live.agreed.set()
 
 
@@ -753,12 +752,8 @@ def _outcome(queued: Future[IntakeResult] | str) -> IntakeResult | str:
         return queued
     try:
         return queued.result()
-    except (records.TrialConflict, records.EventConflict) as conflict:
-        return str(conflict)
-    except SessionEnded:
-        return "the session has ended"
-    except NotAgreed:
-        return "the participant has not agreed to take part"
+    except (records.TrialConflict, records.EventConflict, Problem) as refusal:
+        return str(refusal)
     except SessionGone:
         return "the session was withdrawn"
     except TooLate as late:

@@ -1,27 +1,17 @@
 """Accounts of the dashboard and their sign-ins, stored as rows: the cookie contains a random token, which identifies the row.
 
-Deleting a row ends the sign-in at once in every server process. The account's stamp is stored with it, so that a changed
-password, role or second factor ends it too. (Flask-Login stores the user in the cookie and has had no release since 2023;
-Flask-WTF would add two packages for the four lines that make and compare a form's token.)
+Deleting a row ends the sign-in at once in every server process. The account's *stamp* is stored with it, so that a changed
+password, role or second factor ends it too. (Flask-Login stores the user in the cookie; Flask-WTF would add two packages for the
+four lines that make and compare a form's token.)
 
-Limits on sign-in tries make guessing slow without letting anyone lock others out. Failed tries are counted per address (IPv6:
-per /64) and per account in each network (IPv4 /24, IPv6 /48). A few are free; then the wait grows twofold with each. An address
-waits only after its own failed tries, and its first try is always checked, so that guessers slow down only each other. No count
-covers a whole account or the server, so that no stranger can lock either. A browser in which the account signed in before has
-its own count, so its user can still sign in from a guesser's address.
+Limits on tries make guessing slow without letting anyone lock others out. Failed tries are counted per address (IPv6: per /64)
+and per account in each network (IPv4 /24, IPv6 /48); after a few free ones, the wait doubles with each. An address waits only
+after its own failed tries, and a browser in which the account signed in before has its own count. Passwords are compared in two
+lanes, one of them for known browsers, so that a flood of strangers cannot fill it.
 
-Passwords are compared by few threads at once, since each comparison is costly by design. There are two lanes, one of them for
-known browsers, so that a flood of strangers cannot fill it. If a lane's short queue is full, the user is asked to try again.
-
-Failed tries are recorded in the audit of each study served, so that an owner sees them. Neither the password nor an unknown
-name is stored (users type one into the other's field), nor the address. Any number of tries is summarised in a few lines per
-minute, each with its count.
-
-Passwords are stored as Argon2 hashes. Each sign-in is stored with a *stamp* of its account; changing the password, role or
-second factor, or removing the account, ends its sign-ins everywhere.
-
-The second factor is a code from an authenticator app (TOTP, RFC 6238) or a recovery code for a lost phone. A recovery code has
-80 random bits, so a plain digest is safe to store; each works once.
+Failed tries are recorded in the audit of each study served, summarised in a few lines per minute, with neither the password nor
+an unknown name (users type one into the other's field) nor the address. A recovery code of the second factor has 80 random bits,
+so a plain digest is safe to store.
 """
 
 from __future__ import annotations
@@ -33,7 +23,7 @@ import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -93,13 +83,11 @@ class SecondFactor:
 
     def step_of(self, given: str) -> int | None:
         """Return the time step of a given code, or None if it is not currently valid."""
-        now = int(time.time() // STEP_S)
-        totp = pyotp.TOTP(self.secret)
-        matching_step = None
-        for step in range(now - STEPS_APART, now + STEPS_APART + 1):
-            if hmac.compare_digest(totp.at(step * STEP_S).encode(), without_blanks(given).encode()):
-                matching_step = step
-        return matching_step
+        now, totp, code = int(time.time() // STEP_S), pyotp.TOTP(self.secret), without_blanks(given).encode()
+        steps = range(now - STEPS_APART, now + STEPS_APART + 1)
+        # every step is compared, so that the time tells nothing
+        matching = [step for step in steps if hmac.compare_digest(totp.at(step * STEP_S).encode(), code)]
+        return max(matching, default=None)
 
 
 def looks_like_totp(given: str) -> bool:
@@ -600,10 +588,8 @@ class SignInLimits:
         A code has six digits, so tries are also counted for the account as a whole. Only someone with the password can exhaust
         them, and a known browser has its own count.
         """
-        counts = [self._count_of(f"code\0{name}", address, browser)]
-        return self._counted(
-            counts if browser is not None else [*counts, (self._codes, Caller(name))], compare
-        )
+        whole = [] if browser is not None else [(self._codes, Caller(name))]
+        return self._counted([self._count_of(f"code\0{name}", address, browser), *whole], compare)
 
     def recovery_code(self, name: str, address: str | None, compare: Callable[[], T | None]) -> T | None:
         """Return the result of comparing a recovery code, which is too long to be guessed: other failed codes do not delay it."""
@@ -666,18 +652,12 @@ class FailedSignIns:
         ]
 
 
-def failures(connection: Connection, study: str, clock: Callable[[], datetime] | None = None) -> Failures:
+def failures(connection: Connection, study: str) -> Failures:
     """Return the failed sign-ins of the last week from a study's audit."""
-    since = stamp((clock() if clock else datetime.now(UTC)) - SHOWN_FOR)
+    since = stamp(datetime.now(UTC) - SHOWN_FOR)
     query = select(audit.c.at, audit.c.detail).where(
         audit.c.study == study, audit.c.action == FAILED, audit.c.at >= since
     )
     rows = connection.execute(query.order_by(audit.c.audit_id)).all()
-    return Failures(
-        sum(int((row.detail or {}).get("tries", 1)) for row in rows), rows[-1].at if rows else None
-    )
-
-
-def most(found: Iterable[Failures]) -> Failures:
-    """Return the largest of several studies' failures, since all of their audits contain the same tries."""
-    return max(found, key=lambda failures_of_study: failures_of_study.tries, default=Failures(0, None))
+    tries = sum(int((row.detail or {}).get("tries", 1)) for row in rows)
+    return Failures(tries, rows[-1].at if rows else None)

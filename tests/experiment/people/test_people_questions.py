@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from experiment.people.response_intake import NotAgreed, answers_operation
+from experiment.people.response_intake import Problem, answers_operation
 from experiment.people.service import live_session
 from experiment.store.tables import flags
 from tests.experiment.people.conftest import PIN, settings_of
@@ -83,7 +83,7 @@ def test_questions_above_the_consent_of_an_earlier_version_are_answered_before_i
         return str(site.do(answers_operation(live, body, lambda *_: None)).told)
 
     assert give("early") == "stored"
-    with pytest.raises(NotAgreed):
+    with pytest.raises(Problem, match="not agreed"):
         give("late")
     person.agree()
     assert give("late") == "stored"

@@ -22,7 +22,7 @@ from experiment.session_minutes import shortest_seconds
 from experiment.store.session_activity import stamp
 from experiment.store.tables import flags, metadata, regions, scores
 from tests.experiment.people.conftest import CODES, MTURK, page_of, prolific_id
-from tests.experiment.people.recruitment.test_returns import SONA_URL
+from tests.experiment.people.recruitment.test_arriving import SONA_URL
 
 
 @pytest.fixture
