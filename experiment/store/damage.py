@@ -145,11 +145,7 @@ def _unreadable_in_file(file: Path) -> StoreError:
 
 
 def _unreadable(
-    database: str,
-    found: Sequence[tuple[str, str | None]],
-    number: int,
-    study: str,
-    kept: StoredBackup | None,
+    database: str, found: Sequence[tuple[str, str | None]], number: int, study: str, kept: StoredBackup | None
 ) -> StoreError:
     named = [value for value, _ in found[:MOST_NAMED]]
     more = [f"and {len(found) - MOST_NAMED} more"] if len(found) > MOST_NAMED else []

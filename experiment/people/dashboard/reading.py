@@ -98,11 +98,7 @@ def spent_by_model(connection: Connection, study: str) -> list[dict[str, Any]]:
 
 
 def audit_of(
-    connection: Connection,
-    study: str,
-    *,
-    session_id: str | None = None,
-    before: int | None = None,
+    connection: Connection, study: str, *, session_id: str | None = None, before: int | None = None
 ) -> list[Row]:
     """Return the audit of a study or one of its sessions, newest first; ``before`` is an entry's number."""
     # what is still to be cleaned is a note of the store's own, which is removed afterwards

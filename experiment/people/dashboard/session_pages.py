@@ -12,14 +12,7 @@ from werkzeug.wrappers import Response as AnyResponse
 from experiment.bundle import bundle_folder
 from experiment.integrity.withdrawal import PersonSession, find_person, scope_of, withdraw
 from experiment.people.dashboard.authentication import account, actor, admin, needs, note
-from experiment.people.dashboard.reading import (
-    NOTE,
-    PILOT,
-    REAL,
-    audit_of,
-    flags_of_session,
-    session_of,
-)
+from experiment.people.dashboard.reading import NOTE, PILOT, REAL, audit_of, flags_of_session, session_of
 from experiment.people.dashboard.sign_ins import PERMISSIONS
 from experiment.people.pages import digest
 from experiment.people.quality import QualitySign, said, signs

@@ -374,9 +374,7 @@ def note_network(
         if is_kept and (value := network.get(name))
     }
     is_real = select(sessions.c.session_id).where(
-        sessions.c.session_id == session_id,
-        sessions.c.reader_kind == "human",
-        sessions.c.is_pilot.is_(False),
+        sessions.c.session_id == session_id, sessions.c.reader_kind == "human", sessions.c.is_pilot.is_(False)
     )
     if stored and connection.scalar(is_real) is not None:
         records.add_person(connection, service.study, session_id, NETWORK, session_id, stored)

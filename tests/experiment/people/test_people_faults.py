@@ -17,13 +17,7 @@ import pytest
 from experiment.store import open_store
 from experiment.store import records as q
 from tests.experiment.people.browsing import TEXTS, answer, into_block, item_shown, to_the_end
-from tests.experiment.people.conftest import (
-    ROOT,
-    WITHOUT_BREAKS,
-    WITHOUT_PRACTICE,
-    settings_of,
-    word_items,
-)
+from tests.experiment.people.conftest import ROOT, WITHOUT_BREAKS, WITHOUT_PRACTICE, settings_of, word_items
 from tests.experiment.people.drills import Ledger, Page, study_of_twenty_trials
 
 TRIALS = 12

@@ -20,13 +20,7 @@ from experiment.procedure.questions import is_eligible
 from experiment.simulated import GroundTruth, StudyEntrance, TrueEffects, fill
 from experiment.store import records
 from experiment.study import Study
-from experiment.study.questionnaires import (
-    MatrixRow,
-    asked_on_screen,
-    conditions,
-    is_asked,
-    scale_scores,
-)
+from experiment.study.questionnaires import MatrixRow, asked_on_screen, conditions, is_asked, scale_scores
 from experiment.summaries.plain_english import has_unruled_checks, tell
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import Running, settings_of

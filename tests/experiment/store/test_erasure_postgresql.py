@@ -192,12 +192,7 @@ def test_what_is_put_off_is_named_and_erased_later(server, study, plan, make_tri
     with open_store(address) as store:
         ids = fill(store, address, plan, make_trial)
         limited: list[tuple[Any, str, Any, str]] = [
-            (
-                another("REPEATABLE READ"),
-                "LOCK_TRIES",
-                1,
-                "table chain: ",
-            ),
+            (another("REPEATABLE READ"), "LOCK_TRIES", 1, "table chain: "),
             (another("READ COMMITTED"), "LOCK_S", 0.1, "table trials: "),
             (served_slowly(), "SERVED_S", 0.2, " 0.2 s"),
             (nullcontext(), "MOST_BYTES", 2**20, "write-ahead log"),

@@ -229,10 +229,7 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def test_a_model_is_leased_once_and_others_of_the_study_or_of_another_are_free(target):
     with leased(target, "positions", "gpt"):
-        with (
-            pytest.raises(UserError, match=r"\bgpt\b") as refused,
-            leased(target, "positions", "gpt"),
-        ):
+        with pytest.raises(UserError, match=r"\bgpt\b") as refused, leased(target, "positions", "gpt"):
             pass
         assert refused.value.exit_code == 1
         with leased(target, "positions", "GPT"), leased(target, "other", "gpt"):

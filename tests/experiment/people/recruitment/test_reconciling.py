@@ -264,15 +264,9 @@ def test_sona_is_read_with_its_survey_codes(recruiting):
         (b"", "x.csv"),
         (b"a,b\n1,2\n", "a, b"),
         (b"Participant id,Status\np,VANISHED\n", "line 2: .*'VANISHED'"),
-        (
-            b"WorkerId,AssignmentStatus\nA,Submitted\n",
-            "MTurk.*Prolific",
-        ),
+        (b"WorkerId,AssignmentStatus\nA,Submitted\n", "MTurk.*Prolific"),
         (b"Participant id,Status\n,APPROVED\n", "x.csv"),
-        (
-            b'Participant id,Status\np,APPROVED\n"q,APPROVED\nr,APPROVED\n',
-            "x.csv, line 4: ",
-        ),
+        (b'Participant id,Status\np,APPROVED\n"q,APPROVED\nr,APPROVED\n', "x.csv, line 4: "),
         (b"Participant id,Status\n" + b"x" * 200_000 + b",APPROVED\n", "x.csv, line 2: "),
     ],
 )
