@@ -186,13 +186,8 @@ class Registration:
 
 def registration_of(connection: Connection, study: str) -> Registration | None:
     """Return the latest stored answer; None if there is none."""
-    query = (
-        select(audit.c.at, audit.c.detail)
-        .where(audit.c.study == study, audit.c.action == ACTION)
-        .order_by(audit.c.audit_id.desc())
-        .limit(1)
-    )
-    row = connection.execute(query).first()
+    query = select(audit.c.at, audit.c.detail).filter_by(study=study, action=ACTION)
+    row = connection.execute(query.order_by(audit.c.audit_id.desc()).limit(1)).first()
     if row is None:
         return None
     detail = row.detail or {}
@@ -225,11 +220,8 @@ def note_registration(study: Study, store: Store, url: str | None, actor: str) -
 def check_address(url: str) -> None:
     """Raise an error for an incomplete web address."""
     parts = urlsplit(url)
-    if (
-        parts.scheme not in ("https", "http")
-        or "." not in parts.netloc
-        or any(sign.isspace() for sign in url)
-    ):
+    is_web = parts.scheme in ("https", "http") and "." in parts.netloc
+    if not is_web or any(sign.isspace() for sign in url):
         raise UserError(
             f"the registration's address is {url!r}; it is the full address of a page",
             mend="Write it like https://osf.io/abcde, or say --not-registered.",
@@ -273,19 +265,9 @@ def verify_study(
         return report
     with store.read() as connection:
         gone = set(withdrawn_sessions(connection, study.id))
-        session_rows = {
-            row.session_id: row
-            for row in connection.execute(
-                select(
-                    sessions.c.session_id,
-                    sessions.c.reader,
-                    sessions.c.reader_kind,
-                    sessions.c.is_pilot,
-                    sessions.c.created_at,
-                    sessions.c.design_hash,
-                ).where(sessions.c.study == study.id)
-            )
-        }
+        names = ("session_id", "reader", "reader_kind", "is_pilot", "created_at", "design_hash")
+        query = select(*(sessions.c[name] for name in names)).where(sessions.c.study == study.id)
+        session_rows = {row.session_id: row for row in connection.execute(query)}
         for session_id in chained_sessions(connection, study.id):
             row = session_rows.get(session_id)
             if row is None and not _has_chain(connection, session_id):
@@ -329,17 +311,15 @@ def write_heads(file: Path, report: VerificationReport) -> None:
 
 
 def _has_chain(connection: Connection, session_id: str) -> bool:
-    return (
-        connection.scalar(select(chain.c.place).where(chain.c.session_id == session_id).limit(1)) is not None
-    )
+    query = select(chain.c.place).where(chain.c.session_id == session_id).limit(1)
+    return connection.scalar(query) is not None
 
 
 def _lost_heads(connection: Connection, heads: Mapping[str, Any]) -> list[tuple[str, Broken]]:
     lost = []
     for session_id, head in heads.items():
-        link = connection.scalar(
-            select(chain.c.link).where(chain.c.session_id == session_id, chain.c.place == head["place"])
-        )
+        query = select(chain.c.link).filter_by(session_id=session_id, place=head["place"])
+        link = connection.scalar(query)
         if link != head["link"]:
             fault = "it differs from the one noted earlier" if link else "it was noted earlier and is gone"
             lost.append((session_id, Broken(head["place"], f"link {head['place']}", fault)))

@@ -149,15 +149,8 @@ def look_alikes(connection: Connection, study: str, participant: str) -> list[st
 
 def unopened_links(connection: Connection, study: str, participant: str) -> list[str]:
     """Return the digests of a participant's personal links that have begun no session."""
-    return list(
-        connection.scalars(
-            select(invitations.c.token_hash).where(
-                invitations.c.study == study,
-                invitations.c.participant == participant,
-                invitations.c.session_id.is_(None),
-            )
-        )
-    )
+    links = select(invitations.c.token_hash)
+    return list(connection.scalars(links.filter_by(study=study, participant=participant, session_id=None)))
 
 
 def _folded(name: str) -> str:
@@ -172,11 +165,8 @@ def _folded(name: str) -> str:
 def _found(connection: Connection, row: Mapping[str, Any]) -> PersonSession:
     session_id = str(row["session_id"])
     trials_stored = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
-    names = connection.execute(
-        select(people.c.source, people.c.external_id).where(
-            people.c.session_id == session_id, people.c.source.not_in((TYPED, NETWORK))
-        )
-    )
+    named = select(people.c.source, people.c.external_id).where(people.c.session_id == session_id)
+    names = connection.execute(named.where(people.c.source.not_in((TYPED, NETWORK))))
     return PersonSession(
         session_id=session_id,
         person=str(row["person_key"] or session_id),
@@ -234,15 +224,8 @@ def scope_of(
     ids = [session.session_id for session in chosen]
     with store.read() as connection:
         derived = derived_sessions(connection, ids)
-        models = sorted(
-            set(
-                connection.scalars(
-                    select(calls.c.requested_model).where(
-                        calls.c.session_id.in_([*ids, *derived]), calls.c.requested_model.is_not(None)
-                    )
-                )
-            )
-        )
+        asked = select(calls.c.requested_model).where(calls.c.session_id.in_([*ids, *derived]))
+        models = sorted({model for model in connection.scalars(asked.distinct()) if model is not None})
         exported = _noted_places(connection, "export", study)
         invited = [Path(place) for place in _noted_places(connection, INVITED_TO, study)]
         folders, unreachable = _backup_folders(connection, store, folder, backups)

@@ -767,11 +767,8 @@ def _complete(
     state = "withdrawn" if row is None else str(row["state"])
     done = records.done_keys(connection, live.session_id)
     answered = {index for index, _ in done}
-    if (
-        row is None
-        or state not in session_activity.MAY_FINISH
-        or not session_activity.has_all(live.trials, answered)
-    ):
+    may_finish = state in session_activity.MAY_FINISH and session_activity.has_all(live.trials, answered)
+    if row is None or not may_finish:
         return state
     held = hold_if_doubtful(connection, row, answered, recruitment, now)
     session_activity.complete_session(connection, live.session_id, held)

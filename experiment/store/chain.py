@@ -213,12 +213,9 @@ def withdrawn_sessions(connection: Connection, study: str | None = None) -> list
 
 
 def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken | None:
-    session = connection.execute(
-        select(sessions.c.design_hash, sessions.c.plan, sessions.c.reader_kind).where(
-            sessions.c.session_id == session_id
-        )
-    ).first()
-    tombstone = select(audit.c.audit_id).where(audit.c.session_id == session_id, audit.c.action == WITHDRAWN)
+    query = select(sessions.c.design_hash, sessions.c.plan, sessions.c.reader_kind)
+    session = connection.execute(query.filter_by(session_id=session_id)).first()
+    tombstone = select(audit.c.audit_id).filter_by(session_id=session_id, action=WITHDRAWN)
     is_withdrawn = session is None and connection.scalar(tombstone.limit(1)) is not None
     if session is None and not is_withdrawn:
         return Broken(0, "the session", "it is gone, and no withdrawal says why")
@@ -243,15 +240,12 @@ def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken
     for link_row in links[1:]:
         row = stored.pop((link_row.kind, link_row.row_key), None)
         name = _name(link_row.kind, link_row.row_key)
-        if link_row.salt is None and (not is_withdrawn or row is not None):
-            return Broken(link_row.place, name, "its salt is gone, and no withdrawal says why")
-        if link_row.salt is not None and row is None:
+        if link_row.salt is None:
+            if not is_withdrawn or row is not None:
+                return Broken(link_row.place, name, "its salt is gone, and no withdrawal says why")
+        elif row is None:
             return Broken(link_row.place, name, "it is missing")
-        if (
-            link_row.salt is not None
-            and row is not None
-            and _digest(link_row.salt, link_row.kind, row) != link_row.digest
-        ):
+        elif _digest(link_row.salt, link_row.kind, row) != link_row.digest:
             return Broken(link_row.place, name, "it was changed after it was stored")
     if stored:
         kind, key = next(iter(stored))

@@ -111,10 +111,8 @@ def derived_sessions(connection: Connection, session_ids: Sequence[str]) -> list
     """Return the sessions in which a model read a participant's own answers as its context."""
     derived: list[str] = []
     for part in _parts(session_ids):
-        query = select(sessions.c.session_id).where(
-            sessions.c.yoked_to.in_(part), sessions.c.context == TEACHER_FORCED
-        )
-        derived += connection.scalars(query)
+        yoked = select(sessions.c.session_id).where(sessions.c.yoked_to.in_(part))
+        derived += connection.scalars(yoked.filter_by(context=TEACHER_FORCED))
     return derived
 
 
@@ -315,7 +313,7 @@ def has_agreed(connection: Connection, session_id: str) -> bool:
     answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
     if connection.scalar(answered) is not None:
         return True
-    consents = select(events.c.detail).where(events.c.session_id == session_id, events.c.kind == "consent")
+    consents = select(events.c.detail).filter_by(session_id=session_id, kind="consent")
     return any((detail or {}).get("agreed") is True for detail in connection.scalars(consents))
 
 
@@ -326,26 +324,16 @@ def forget_and_count(connection: Connection, session_id: str, kind: str) -> None
         insert_new(tallies).first(
             connection, {"study": row.study, "version": row.version, "kind": kind, "number": 0}
         )
-        connection.execute(
-            update(tallies)
-            .where(tallies.c.study == row.study, tallies.c.version == row.version, tallies.c.kind == kind)
-            .values(number=tallies.c.number + 1)
-        )
+        mine = update(tallies).filter_by(study=row.study, version=row.version, kind=kind)
+        connection.execute(mine.values(number=tallies.c.number + 1))
 
 
 def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
     """Erase all rows of a session; return its study, version, kind of reader, and whether it was a pilot."""
-    row = connection.execute(
-        select(sessions.c.study, sessions.c.version, sessions.c.reader_kind, sessions.c.is_pilot).where(
-            sessions.c.session_id == session_id
-        )
-    ).one()
-    connection.execute(
-        update(invitations).where(invitations.c.session_id == session_id).values(session_id=None)
-    )
-    connection.execute(
-        update(audit).where(audit.c.session_id == session_id).values(session_id=None, detail={})
-    )
+    query = select(sessions.c.study, sessions.c.version, sessions.c.reader_kind, sessions.c.is_pilot)
+    row = connection.execute(query.filter_by(session_id=session_id)).one()
+    connection.execute(update(invitations).filter_by(session_id=session_id).values(session_id=None))
+    connection.execute(update(audit).filter_by(session_id=session_id).values(session_id=None, detail={}))
     for table in reversed(metadata.sorted_tables):
         if "session_id" in table.c and table not in _KEPT:
             connection.execute(delete(table).where(table.c.session_id == session_id))
@@ -355,24 +343,13 @@ def forget(connection: Connection, session_id: str) -> Row[str, int, str, bool]:
 
 def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
     """Return the number of people who declined to take part in a study, or never decided, over all versions."""
-    counted = connection.scalar(
-        select(func.coalesce(func.sum(tallies.c.number), 0)).where(
-            tallies.c.study == study, tallies.c.kind == kind
-        )
-    )
-    if kind != DECLINED:
-        return int(counted or 0)
-    stored = connection.scalar(
-        select(func.count())
-        .select_from(sessions)
-        .where(
-            sessions.c.study == study,
-            sessions.c.state == DECLINED,
-            sessions.c.reader_kind == "human",
-            sessions.c.is_pilot.is_(False),
-        )
-    )
-    return int(counted or 0) + int(stored or 0)
+    tallied = select(func.sum(tallies.c.number)).select_from(tallies).filter_by(study=study, kind=kind)
+    number = int(connection.scalar(tallied) or 0)
+    if kind == DECLINED:  # which earlier versions stored as sessions
+        stored = select(func.count()).select_from(sessions)
+        theirs = stored.filter_by(study=study, state=DECLINED, reader_kind="human", is_pilot=False)
+        number += int(connection.scalar(theirs) or 0)
+    return number
 
 
 def undecided(connection: Connection, study: str, before: str | None = None) -> list[str]:

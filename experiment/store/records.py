@@ -27,6 +27,7 @@ from experiment.store.statements import (
     next_key,
 )
 from experiment.store.tables import (
+    TRIAL_KEY,
     audit,
     calls,
     events,
@@ -61,14 +62,15 @@ def excluded_sessions() -> Select[tuple[str]]:
     return select(flags.c.session_id).where(flags.c.flag_id.in_(newest), flags.c.kind == EXCLUDED)
 
 
+def _of_study(table: Table, study: str) -> ColumnElement[bool]:
+    return table.c.session_id.in_(select(sessions.c.session_id).where(sessions.c.study == study))
+
+
 def exclusions(connection: Connection, study: str) -> dict[Marked, str]:
     """Return a study's current exclusions with the reason: whole sessions, trials, or attempts."""
-    of_study: ColumnElement[bool] = flags.c.session_id.in_(
-        select(sessions.c.session_id).where(sessions.c.study == study)
-    )
     reasons: dict[Marked, str] = {}
-    query = select(flags).where(of_study, flags.c.kind.in_((EXCLUDED, RESTORED))).order_by(flags.c.flag_id)
-    for flag in connection.execute(query):
+    marks = select(flags).where(_of_study(flags, study), flags.c.kind.in_((EXCLUDED, RESTORED)))
+    for flag in connection.execute(marks.order_by(flags.c.flag_id)):
         mark = (flag.session_id, flag.trial_index, flag.attempt)
         if flag.kind == EXCLUDED:
             reasons[mark] = str(flag.reason)
@@ -114,10 +116,8 @@ def sessions_overview(connection: Connection, study: str | None = None) -> list[
 
 def model_sessions(connection: Connection, study: str) -> Iterator[tuple[str, bool, str]]:
     """Yield the sessions of models and baselines, each with how it was run."""
-    query = select(sessions.c.session_id, sessions.c.client).where(
-        sessions.c.study == study, sessions.c.reader_kind.in_(("model", "baseline"))
-    )
-    for row in connection.execute(query):
+    query = select(sessions.c.session_id, sessions.c.client).where(sessions.c.study == study)
+    for row in connection.execute(query.where(sessions.c.reader_kind.in_(("model", "baseline")))):
         client = row.client if isinstance(row.client, dict) else {}
         settings = client.get("settings")
         shown = settings.get("presentation") if isinstance(settings, dict) else None
@@ -142,23 +142,17 @@ def sessions_of_person(
     """Return the sessions of a participant known by any of several ids (source → id), newest first; with ``pilots``, theirs too."""
     by_id: dict[str, Row] = {}
     for source, external_id in identities.items():
-        query = (
-            select(sessions)
-            .join(people, people.c.session_id == sessions.c.session_id)
-            .where(people.c.study == study, people.c.source == source, people.c.external_id == external_id)
-        )
-        by_id |= {row["session_id"]: row for row in _rows(connection, query)}
+        query = select(sessions).join(people, people.c.session_id == sessions.c.session_id)
+        theirs = query.filter_by(study=study, source=source, external_id=external_id)
+        by_id |= {row["session_id"]: row for row in _rows(connection, theirs)}
     counted = (row for row in by_id.values() if pilots or not row["is_pilot"])
     return sorted(counted, key=lambda row: str(row["created_at"]), reverse=True)
 
 
 def done_keys(connection: Connection, session_id: str) -> list[tuple[int, int]]:
     """Return the (trial_index, attempt) pairs stored for a session, in order."""
-    query = (
-        select(trials.c.trial_index, trials.c.attempt)
-        .where(trials.c.session_id == session_id)
-        .order_by(trials.c.trial_index, trials.c.attempt)
-    )
+    key = (trials.c.trial_index, trials.c.attempt)
+    query = select(*key).where(trials.c.session_id == session_id).order_by(*key)
     return [(int(index), int(attempt)) for index, attempt in connection.execute(query)]
 
 
@@ -167,25 +161,20 @@ RATED = "rated"
 
 
 def _with_latest_score() -> Select[Any]:
+    of_trial = [scores.c[name] for name in TRIAL_KEY]
     latest = (
         select(
-            scores.c.session_id,
-            scores.c.trial_index,
-            scores.c.attempt,
+            *of_trial,
             # human ratings count, however often a parser and scorer process the answer again
             func.coalesce(
                 func.max(case((scores.c.scorer == RATED, scores.c.score_id))), func.max(scores.c.score_id)
             ).label("score_id"),
         )
         .where(~scores.c.scorer.startswith(BESIDE, autoescape=True))
-        .group_by(scores.c.session_id, scores.c.trial_index, scores.c.attempt)
+        .group_by(*of_trial)
         .subquery()
     )
-    same_trial = and_(
-        latest.c.session_id == trials.c.session_id,
-        latest.c.trial_index == trials.c.trial_index,
-        latest.c.attempt == trials.c.attempt,
-    )
+    same_trial = and_(*(latest.c[name] == trials.c[name] for name in TRIAL_KEY))
     return (
         select(*trials.c, *(scores.c[name] for name in _SCORE_COLUMNS))
         .join(sessions, sessions.c.session_id == trials.c.session_id)
@@ -214,9 +203,7 @@ def _all(
     """Yield a table in the order of its key, optionally of one study or session."""
     query = select(table).order_by(*table.primary_key.columns)
     if study is not None:
-        query = query.where(
-            table.c.session_id.in_(select(sessions.c.session_id).where(sessions.c.study == study))
-        )
+        query = query.where(_of_study(table, study))
     return _rows(connection, query if session_id is None else query.where(table.c.session_id == session_id))
 
 
@@ -226,26 +213,17 @@ all_scores, all_flags, all_events = partial(_all, scores), partial(_all, flags),
 
 def answers_to(connection: Connection, session_id: str, screen: str) -> list[str]:
     """Return the tokens of a screen's answers in a session, in the order of their arrival."""
-    wanted = (
-        select(events.c.client_uuid, events.c.detail)
-        .where(events.c.session_id == session_id, events.c.kind == "answers")
-        .order_by(events.c.event_id)
-    )
-    return [
-        str(row["client_uuid"]) for row in _rows(connection, wanted) if row["detail"].get("screen") == screen
-    ]
+    stored = select(events.c.client_uuid, events.c.detail).filter_by(session_id=session_id, kind="answers")
+    answers = connection.execute(stored.order_by(events.c.event_id))
+    return [str(token) for token, detail in answers if detail.get("screen") == screen]
 
 
 def given_answers(connection: Connection, session_id: str) -> dict[str, Any]:
     """Return a session's answers to questions about its reader, the last one to each."""
-    stored = (
-        select(events.c.detail)
-        .where(events.c.session_id == session_id, events.c.kind == "answers")
-        .order_by(events.c.event_id)
-    )
+    stored = select(events.c.detail).filter_by(session_id=session_id, kind="answers")
     return {
         name: value
-        for detail in connection.scalars(stored)
+        for detail in connection.scalars(stored.order_by(events.c.event_id))
         for name, value in (detail.get("answers") or {}).items()
     }
 
@@ -372,13 +350,11 @@ def create_session(
     identifier = session_id or secrets.token_hex(16)
     moment = now()
     row: dict[str, Any] = {name: plan.get(name) for name in FROM_PLAN} | {
-        **{
-            "is_pilot": False,
-            **columns,
-            "session_id": identifier,
-            "reader_kind": reader_kind,
-            "reader": reader,
-        },
+        "is_pilot": False,
+        **columns,
+        "session_id": identifier,
+        "reader_kind": reader_kind,
+        "reader": reader,
         "person_key": person_key or (secrets.token_hex(16) if reader_kind in PARTICIPANTS else None),
         "state": "started",
         "plan": dict(plan),
@@ -415,7 +391,7 @@ def store_trial(
     if _insert_new(connection, trials, row) is None:
         return _compare_with_stored(connection, row)
     if parts:
-        key = {name: row[name] for name in ("session_id", "trial_index", "attempt")}
+        key = {name: row[name] for name in TRIAL_KEY}
         insert_into(regions).put_off(connection, *(part | key for part in parts))
     key_in_chain = chain.trial_key(row["trial_index"], row["attempt"])
     chain.link(connection, row["session_id"], chain.TRIAL, key_in_chain, row | {"regions": parts})
@@ -425,7 +401,7 @@ def store_trial(
 
 
 def _compare_with_stored(connection: Connection, row: Mapping[str, Any]) -> Stored:
-    place = and_(*(trials.c[name] == row[name] for name in ("session_id", "trial_index", "attempt")))
+    place = and_(*(trials.c[name] == row[name] for name in TRIAL_KEY))
     tokens = [trials.c[name] == row[name] for name in ("client_uuid", "work_key") if row.get(name)]
     rows = connection.execute(select(trials).where(or_(place, *tokens))).mappings().all()
     for stored in rows:
@@ -491,12 +467,8 @@ def add_event(
     if number is not None:
         chain.link(connection, session_id, chain.EVENT, number, row)
         return "stored"
-    stored = connection.scalar(
-        select(events.c.payload_hash).where(
-            events.c.session_id == session_id, events.c.client_uuid == client_uuid
-        )
-    )
-    if stored != digest:
+    known = select(events.c.payload_hash).filter_by(session_id=session_id, client_uuid=client_uuid)
+    if connection.scalar(known) != digest:
         raise EventConflict(f"event {client_uuid} is stored with other contents")
     return "same"
 
@@ -615,12 +587,8 @@ class Collection:
 
 def collection_of(connection: Connection, study: str) -> Collection:
     """Return the state of data collection: open unless it was paused or closed."""
-    last = connection.execute(
-        select(audit.c.action, audit.c.at, audit.c.actor, audit.c.detail)
-        .where(audit.c.study == study, audit.c.action.in_(_ACTIONS.values()))
-        .order_by(audit.c.audit_id.desc())
-        .limit(1)
-    ).first()
+    changes = select(audit).where(audit.c.study == study, audit.c.action.in_(_ACTIONS.values()))
+    last = connection.execute(changes.order_by(audit.c.audit_id.desc()).limit(1)).first()
     if last is None:
         return Collection("open")
     state = next(state for state, action in _ACTIONS.items() if action == last.action)

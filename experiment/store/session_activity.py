@@ -95,10 +95,8 @@ def change_session(
 def take_lease(connection: Connection, session_id: str, lease: str, *, by_force: bool = False) -> bool:
     """Let a tab hold a session for half a minute; return False if another tab holds it."""
     moment = datetime.now(UTC)
-    result = connection.execute(
-        select(sessions.c.lease, sessions.c.lease_until).where(sessions.c.session_id == session_id)
-    ).mappings()
-    row = result.first()
+    query = select(sessions.c.lease, sessions.c.lease_until).filter_by(session_id=session_id)
+    row = connection.execute(query).mappings().first()
     if row is None:
         raise SessionGone(session_id)
     held_by = holder(dict(row), moment)
@@ -138,18 +136,10 @@ def has_all(planned: Mapping[int, Mapping[str, Any]], done: Iterable[int]) -> bo
 def end_sessions_left(connection: Connection, study: str, within: timedelta, *, reader_kind: str) -> int:
     """End the sessions of a study that were inactive for longer than ``within``; return their number."""
     cutoff = stamp(datetime.now(UTC) - within)
-    ended = connection.execute(
-        update(sessions)
-        .where(
-            sessions.c.study == study,
-            sessions.c.reader_kind == reader_kind,
-            sessions.c.state == "started",
-            sessions.c.last_seen_at < cutoff,
-        )
-        .values(state="timed_out", ended_reason=left_for(within), lease_until=None)
-        .returning(sessions.c.session_id)
-    )
-    return len(ended.all())
+    left = update(sessions).filter_by(study=study, reader_kind=reader_kind, state="started")
+    ended = left.values(state="timed_out", ended_reason=left_for(within), lease_until=None)
+    query = ended.where(sessions.c.last_seen_at < cutoff).returning(sessions.c.session_id)
+    return len(connection.execute(query).all())
 
 
 def left_for(within: timedelta) -> str:
@@ -159,9 +149,7 @@ def left_for(within: timedelta) -> str:
 
 def shown_keys(connection: Connection, session_id: str) -> list[tuple[int, int]]:
     """Return the (trial_index, attempt) pairs shown in a session, answered or not, in order."""
-    details = connection.scalars(
-        select(events.c.detail).where(events.c.session_id == session_id, events.c.kind == SHOWN)
-    )
+    details = connection.scalars(select(events.c.detail).filter_by(session_id=session_id, kind=SHOWN))
     pairs = {(detail["trial_index"], detail["attempt"]) for detail in details if _names_a_trial(detail)}
     return sorted(pairs)
 
@@ -172,17 +160,12 @@ def _names_a_trial(detail: Any) -> bool:
 
 def was_begun(connection: Connection, session_id: str) -> bool:
     """Return whether anything was recorded in a session, so that opening it now resumes it."""
-    recorded = (
-        select(table.c.session_id).where(table.c.session_id == session_id).limit(1)
-        for table in (events, trials)
-    )
-    return any(connection.scalar(query) is not None for query in recorded)
+    queries = (select(table.c.session_id).filter_by(session_id=session_id) for table in (events, trials))
+    return any(connection.scalar(query.limit(1)) is not None for query in queries)
 
 
 def has_met_a_trial(connection: Connection, session_id: str) -> bool:
     """Return whether a session was shown a practice or test trial, answered or not."""
-    answered = select(trials.c.session_id).where(trials.c.session_id == session_id).limit(1)
-    shown = (
-        select(events.c.session_id).where(events.c.session_id == session_id, events.c.kind == SHOWN).limit(1)
-    )
-    return any(connection.scalar(query) is not None for query in (answered, shown))
+    answered = select(trials.c.session_id).filter_by(session_id=session_id)
+    shown = select(events.c.session_id).filter_by(session_id=session_id, kind=SHOWN)
+    return any(connection.scalar(query.limit(1)) is not None for query in (answered, shown))

@@ -31,9 +31,8 @@ def key_of(session_id: str) -> str:
 
 def session_by_key(connection: Connection, study: str, key: str) -> Row | None:
     """Return a study's session by its short name, with client and without plan, or None."""
-    query = select(*SESSION_COLUMNS, sessions.c.client).where(
-        sessions.c.study == study, func.substr(sessions.c.session_id, 1, KEY_LENGTH) == key
-    )
+    query = select(*SESSION_COLUMNS, sessions.c.client).filter_by(study=study)
+    query = query.where(func.substr(sessions.c.session_id, 1, KEY_LENGTH) == key)
     row = connection.execute(query).mappings().first()
     return None if row is None else dict(row)
 

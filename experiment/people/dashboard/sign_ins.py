@@ -358,12 +358,9 @@ class SignIns:
     def find(self, kind: str, token: str, *, is_used: bool = False) -> SignIn | None:
         """Return the row of a token if it is still valid; ``is_used`` records activity."""
         now = self._clock()
+        query = select(sign_ins).filter_by(token_hash=token_hash(token), kind=kind).where(~_is_over(now))
         with self._store.read() as connection:
-            row = connection.execute(
-                select(sign_ins).where(
-                    sign_ins.c.token_hash == token_hash(token), sign_ins.c.kind == kind, ~_is_over(now)
-                )
-            ).first()
+            row = connection.execute(query).first()
         if row is None:
             return None
         sign_in = SignIn(**row._mapping)
@@ -375,11 +372,8 @@ class SignIns:
     def use_once(self, kind: str, token: str) -> SignIn | None:
         """Return the row of a token and delete it: of two simultaneous uses, in any process, only one succeeds."""
         now = self._clock()
-        taken = (
-            delete(sign_ins)
-            .where(sign_ins.c.token_hash == token_hash(token), sign_ins.c.kind == kind, ~_is_over(now))
-            .returning(*sign_ins.c)
-        )
+        mine = delete(sign_ins).filter_by(token_hash=token_hash(token), kind=kind)
+        taken = mine.where(~_is_over(now)).returning(*sign_ins.c)
         row = self._store.write(lambda connection: connection.execute(taken).first()).result()
         return None if row is None else SignIn(**row._mapping)
 
@@ -655,9 +649,7 @@ class FailedSignIns:
 def failures(connection: Connection, study: str) -> Failures:
     """Return the failed sign-ins of the last week from a study's audit."""
     since = stamp(datetime.now(UTC) - SHOWN_FOR)
-    query = select(audit.c.at, audit.c.detail).where(
-        audit.c.study == study, audit.c.action == FAILED, audit.c.at >= since
-    )
-    rows = connection.execute(query.order_by(audit.c.audit_id)).all()
+    query = select(audit.c.at, audit.c.detail).filter_by(study=study, action=FAILED)
+    rows = connection.execute(query.where(audit.c.at >= since).order_by(audit.c.audit_id)).all()
     tries = sum(int((row.detail or {}).get("tries", 1)) for row in rows)
     return Failures(tries, rows[-1].at if rows else None)

@@ -44,13 +44,7 @@ def unfinished_at(connection: Connection, study: str, station: str) -> list[Unfi
     """Return the unfinished sessions of a station, the latest first."""
     query = (
         select(sessions)
-        .where(
-            sessions.c.study == study,
-            sessions.c.station == station,
-            sessions.c.state == "started",
-            sessions.c.reader_kind == "human",
-            sessions.c.is_pilot.is_(False),
-        )
+        .filter_by(study=study, station=station, state="started", reader_kind="human", is_pilot=False)
         .order_by(sessions.c.last_seen_at.desc())
         .limit(MOST)
     )

@@ -294,11 +294,8 @@ def _reward(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Reward | No
 def store_export(connection: Connection, study: str, export: Export) -> tuple[int, int]:
     """Store the submissions of an export; return the numbers of added and updated ones."""
     known: dict[tuple[str, str | None], Any] = {}
-    for row in connection.execute(
-        select(submissions).where(
-            submissions.c.study == study, submissions.c.source == export.platform.source
-        )
-    ):
+    stored = select(submissions).filter_by(study=study, source=export.platform.source)
+    for row in connection.execute(stored):
         known[(row.external_id, (row.details or {}).get("submission_id"))] = row
     moment = records.now()
     new = changed = 0
@@ -326,11 +323,8 @@ def stored_submissions(
     connection: Connection, study: str, source: str
 ) -> tuple[list[Submission], str | None]:
     """Return a study's submissions on a platform as last imported, and the time of that import."""
-    rows = connection.execute(
-        select(submissions)
-        .where(submissions.c.study == study, submissions.c.source == source)
-        .order_by(submissions.c.submission_id)
-    ).all()
+    query = select(submissions).filter_by(study=study, source=source)
+    rows = connection.execute(query.order_by(submissions.c.submission_id)).all()
     submissions_found = [
         Submission(
             external_id=row.external_id,
@@ -467,18 +461,15 @@ def _sessions_of(connection: Connection, study: str, platform: Platform) -> _Fou
         str(row["session_id"]): {**row, "n_trials": counted.get(row["session_id"], 0), "external_id": None}
         for row in connection.execute(
             select(*records.SESSION_COLUMNS)
-            .where(
-                sessions.c.study == study, sessions.c.reader_kind == "human", sessions.c.is_pilot.is_(False)
-            )
+            .filter_by(study=study, reader_kind="human", is_pilot=False)
             .order_by(sessions.c.created_at)
         ).mappings()
     }
     by_submission: dict[str, str] = {}
     by_person: dict[str, list[str]] = {}
+    known = select(people.c.external_id, people.c.session_id, people.c.details)
     for external_id, session_id, details in connection.execute(
-        select(people.c.external_id, people.c.session_id, people.c.details).where(
-            people.c.study == study, people.c.source == platform.source
-        )
+        known.filter_by(study=study, source=platform.source)
     ):
         if session_id not in rows:
             continue
