@@ -357,12 +357,9 @@ def trials_to_measure(
 
     ``correct`` is set for attention checks, and for other answers only if a declared rule needs their proportion.
     """
-    query = (
-        select(*MEASURED)
-        .where(trials.c.session_id == session_id)
-        .order_by(trials.c.trial_index, trials.c.attempt)
-    )
-    rows = [dict(row) | {"correct": None} for row in connection.execute(query).mappings()]
+    query = select(*MEASURED).where(trials.c.session_id == session_id)
+    stored = connection.execute(query.order_by(trials.c.trial_index, trials.c.attempt)).mappings()
+    rows = [dict(row) | {"correct": None} for row in stored]
     if answers or any(row["is_attention_check"] for row in rows):
         judged = select(scores.c.trial_index, scores.c.attempt, scores.c.correct)
         judged = judged.where(scores.c.session_id == session_id).order_by(scores.c.score_id)

@@ -36,9 +36,7 @@ def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
     lock_for_change(connection)
     numbers = numbers_taken(connection, study, prefix)
     # a withdrawn participant's number is not reused
-    tombstones = connection.scalars(
-        select(audit.c.detail).where(audit.c.study == study, audit.c.action == WITHDRAWN)
-    )
+    tombstones = connection.scalars(select(audit.c.detail).filter_by(study=study, action=WITHDRAWN))
     numbers += [int((detail or {}).get("numbers", {}).get(prefix, 0)) for detail in tombstones]
     others = _other_names(connection, study, prefix)
     free = (f"{prefix}{number:03d}" for number in count(max(numbers, default=0) + 1))
@@ -47,11 +45,8 @@ def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
 
 def numbers_taken(connection: Connection, study: str, prefix: str, *, but: Collection[str] = ()) -> list[int]:
     """Return the numbers of a study's readers whose names are a prefix and digits, except some names."""
-    taken = connection.scalars(
-        select(sessions.c.reader)
-        .where(sessions.c.study == study, sessions.c.reader.startswith(prefix, autoescape=True))
-        .distinct()
-    )
+    readers = select(sessions.c.reader).where(sessions.c.study == study).distinct()
+    taken = connection.scalars(readers.where(sessions.c.reader.startswith(prefix, autoescape=True)))
     ends = (name[len(prefix) :] for name in taken if name not in but)
     return [int(number) for number in ends if number.isascii() and number.isdecimal()]
 
@@ -72,24 +67,15 @@ def _other_names(connection: Connection, study: str, prefix: str) -> set[str]:
 
 def typed_numbers(connection: Connection, study: str) -> set[str]:
     """Return the numbers typed in a study, which may identify a person."""
-    return set(
-        connection.scalars(
-            select(people.c.external_id).where(people.c.study == study, people.c.source == TYPED)
-        )
-    )
+    return set(connection.scalars(select(people.c.external_id).filter_by(study=study, source=TYPED)))
 
 
 def number_is_taken(connection: Connection, study: str, number: str) -> bool:
     """Return whether a typed number belongs to another session for which nobody typed it."""
-    typed = select(people.c.session_id).where(
-        people.c.study == study, people.c.source == TYPED, people.c.external_id == number
-    )
-    others = select(sessions.c.session_id).where(
-        sessions.c.study == study,
-        or_(sessions.c.reader == number, sessions.c.participant_id == number),
-        sessions.c.session_id.not_in(typed),
-    )
-    return connection.scalar(others.limit(1)) is not None
+    typed = select(people.c.session_id).filter_by(study=study, source=TYPED, external_id=number)
+    named = or_(sessions.c.reader == number, sessions.c.participant_id == number)
+    others = select(sessions.c.session_id).where(sessions.c.study == study, named)
+    return connection.scalar(others.where(sessions.c.session_id.not_in(typed)).limit(1)) is not None
 
 
 def is_finished() -> ColumnElement[bool]:

@@ -42,7 +42,6 @@ from sqlalchemy import (
     inspect,
     or_,
     select,
-    true,
     update,
 )
 from sqlalchemy.exc import DBAPIError
@@ -100,9 +99,8 @@ class Erased:
 
 def withdrawn(connection: Connection) -> list[str]:
     """Return what was withdrawn from a database: ids of sessions and digests of personal links, of all its studies."""
-    links = connection.scalars(
-        select(audit.c.detail).where(audit.c.action == UNINVITED).order_by(audit.c.audit_id)
-    )
+    withdrawn_links = select(audit.c.detail).where(audit.c.action == UNINVITED)
+    links = connection.scalars(withdrawn_links.order_by(audit.c.audit_id))
     digests = (link["token_hash"] for link in links if link and "token_hash" in link)
     return list(dict.fromkeys([*withdrawn_sessions(connection), *digests]))
 
@@ -124,22 +122,17 @@ def erase_sessions(connection: Connection, session_ids: Sequence[str], *, actor:
         # a backup may lack newer columns
         rows = connection.execute(select(*_TOLD).where(sessions.c.session_id.in_(part))).mappings().all()
         tombstones = [_tombstone(connection, dict(row), actor, there) for row in rows]
-        keys = connection.scalars(
-            select(trials.c.work_key).where(trials.c.session_id.in_(part), trials.c.work_key.is_not(None))
-        )
-        erased.work_keys.update(str(key) for key in keys)
+        keys = connection.scalars(select(trials.c.work_key).where(trials.c.session_id.in_(part)))
+        erased.work_keys.update(str(key) for key in keys if key is not None)
         _erase_calls(connection, part, erased)
         _erase_names(connection, part, there, erased, actor)
         for table in _CHILDREN_FIRST:
             if table.name in there:
                 _delete(connection, table, table.c.session_id.in_(part), erased)
         if "chain" in there:
-            connection.execute(
-                update(chain).where(chain.c.session_id.in_(part), chain.c.salt.is_not(None)).values(salt=None)
-            )
-        connection.execute(
-            update(audit).where(audit.c.session_id.in_(part), audit.c.action != WITHDRAWN).values(detail={})
-        )
+            connection.execute(update(chain).where(chain.c.session_id.in_(part)).values(salt=None))
+        noted = update(audit).where(audit.c.session_id.in_(part), audit.c.action != WITHDRAWN)
+        connection.execute(noted.values(detail={}))
         _delete(connection, sessions, sessions.c.session_id.in_(part), erased)
         if tombstones:
             connection.execute(audit.insert(), tombstones)
@@ -186,14 +179,12 @@ def note_cleaned(connection: Connection, numbers: Iterable[int]) -> None:
 
 def _erase_calls(connection: Connection, part: Sequence[str], erased: Erased) -> None:
     """Erase the calls of sessions, and cached ones without a session that answered the same requests."""
-    keys = list(
-        connection.scalars(select(calls.c.request_key).where(calls.c.session_id.in_(part)).distinct())
-    )
+    asked = select(calls.c.request_key).where(calls.c.session_id.in_(part)).distinct()
+    keys = list(connection.scalars(asked))
     _delete(connection, calls, calls.c.session_id.in_(part), erased)
-    for some in _parts(keys):
-        _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.request_key.in_(some)), erased)
-    for some in _parts(sorted(erased.work_keys)):
-        _delete(connection, calls, and_(calls.c.session_id.is_(None), calls.c.work_key.in_(some)), erased)
+    for column, values in ((calls.c.request_key, keys), (calls.c.work_key, sorted(erased.work_keys))):
+        for some in _parts(values):
+            _delete(connection, calls, and_(calls.c.session_id.is_(None), column.in_(some)), erased)
 
 
 def _erase_names(
@@ -208,10 +199,10 @@ def _erase_names(
             same = (submissions.c.study == study, submissions.c.source == source)
             _delete(connection, submissions, and_(*same, submissions.c.external_id == external_id), erased)
     if "invitations" in there:
-        named = {(study, external_id) for study, source, external_id in ids if source == INVITED}
         invited = [
             and_(invitations.c.study == study, invitations.c.participant == name)
-            for study, name in sorted(named)
+            for study, source, name in sorted(ids)
+            if source == INVITED
         ]
         theirs = or_(invitations.c.session_id.in_(part), invitations.c.token_hash.in_(part), *invited)
         links = erase_invitations(connection, theirs, actor=actor)
@@ -225,18 +216,9 @@ def erase_invitations(connection: Connection, which: ColumnElement[bool], *, act
     links = connection.execute(select(invitations.c.token_hash, invitations.c.study).where(which)).all()
     if links:
         connection.execute(delete(invitations).where(which))
-        moment = stamp(datetime.now(UTC))
-        rows = [
-            {
-                "at": moment,
-                "actor": actor,
-                "action": UNINVITED,
-                "study": row.study,
-                "detail": {"token_hash": row.token_hash},
-            }
-            for row in links
-        ]
-        connection.execute(audit.insert(), rows)
+        noted = {"at": stamp(datetime.now(UTC)), "actor": actor, "action": UNINVITED}
+        details = ({"study": row.study, "detail": {"token_hash": row.token_hash}} for row in links)
+        connection.execute(audit.insert(), [noted | detail for detail in details])
         for study in {row.study for row in links}:
             note_due(connection, study)
     return [row.token_hash for row in links]
@@ -355,20 +337,12 @@ def number_of(connection: Connection, study: str, kind: str = DECLINED) -> int:
 def undecided(connection: Connection, study: str, before: str | None = None) -> list[str]:
     """Return the sessions whose reader has neither agreed nor declined so far, however they ended."""
     answered = select(trials.c.session_id).where(trials.c.session_id == sessions.c.session_id)
-    decided = select(events.c.session_id).where(
-        events.c.session_id == sessions.c.session_id, events.c.kind == "consent"
-    )
-    left = connection.execute(
-        select(sessions.c.session_id, sessions.c.plan).where(
-            sessions.c.study == study,
-            sessions.c.reader_kind == "human",
-            sessions.c.state.not_in(("finished", DECLINED)),
-            true() if before is None else sessions.c.last_seen_at < before,
-            ~answered.exists(),
-            ~decided.exists(),
-        )
-    ).all()
-    return [row.session_id for row in left if asks_for_consent(row.plan)]
+    of_session = events.c.session_id == sessions.c.session_id
+    decided = select(events.c.session_id).where(of_session, events.c.kind == "consent")
+    left = select(sessions.c.session_id, sessions.c.plan).filter_by(study=study, reader_kind="human")
+    left = left.where(sessions.c.state.not_in(("finished", DECLINED)), ~answered.exists(), ~decided.exists())
+    left = left if before is None else left.where(sessions.c.last_seen_at < before)
+    return [row.session_id for row in connection.execute(left).all() if asks_for_consent(row.plan)]
 
 
 def forget_undecided(connection: Connection, study: str, before: str) -> list[str]:

@@ -244,16 +244,12 @@ def all_versions(connection: Connection, study: str) -> list[Row]:
 
 def resolved_models(connection: Connection, study: str) -> dict[str, list[str]]:
     """Return, for each reader with calls, the model names that the servers reported."""
-    query = (
-        select(sessions.c.reader, calls.c.resolved_model)
-        .join(calls, calls.c.session_id == sessions.c.session_id)
-        .where(sessions.c.study == study, calls.c.resolved_model.is_not(None))
-        .distinct()
-        .order_by(sessions.c.reader, calls.c.resolved_model)
-    )
+    named = (sessions.c.reader, calls.c.resolved_model)
+    query = select(*named).join(calls, calls.c.session_id == sessions.c.session_id).distinct()
+    query = query.where(sessions.c.study == study, calls.c.resolved_model.is_not(None))
     models: dict[str, list[str]] = {}
-    for row in connection.execute(query):
-        models.setdefault(row.reader, []).append(row.resolved_model)
+    for reader, model in connection.execute(query.order_by(*named)):
+        models.setdefault(reader, []).append(model)
     return models
 
 
@@ -511,16 +507,8 @@ def add_person(
     details: Mapping[str, Any] | None = None,
 ) -> None:
     """Store a participant's identity on a recruitment platform, separately from the answers."""
-    connection.execute(
-        people.insert().values(
-            study=study,
-            session_id=session_id,
-            source=source,
-            external_id=external_id,
-            details=dict(details or {}),
-            created_at=now(),
-        )
-    )
+    row = {"study": study, "session_id": session_id, "source": source, "external_id": external_id}
+    connection.execute(people.insert(), row | {"details": dict(details or {}), "created_at": now()})
 
 
 def add_audit(
@@ -533,16 +521,8 @@ def add_audit(
     detail: Mapping[str, Any] | None = None,
 ) -> None:
     """Record an action on the study's data in the audit."""
-    connection.execute(
-        audit.insert().values(
-            at=now(),
-            actor=actor,
-            action=action,
-            study=study,
-            session_id=session_id,
-            detail=dict(detail or {}),
-        )
-    )
+    row = {"actor": actor, "action": action, "study": study, "session_id": session_id}
+    connection.execute(audit.insert(), row | {"at": now(), "detail": dict(detail or {})})
 
 
 def finish_session(

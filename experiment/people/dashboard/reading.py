@@ -54,14 +54,10 @@ def latest_blocks(connection: Connection, study: str) -> dict[str, str | None]:
 
 def flag_counts(connection: Connection, study: str) -> dict[str, Counter[str]]:
     """Return the number of flags by kind for each session, including those of its trials."""
-    query = (
-        select(flags.c.session_id, flags.c.kind, func.count())
-        .join(sessions, sessions.c.session_id == flags.c.session_id)
-        .where(sessions.c.study == study)
-        .group_by(flags.c.session_id, flags.c.kind)
-    )
+    query = select(flags.c.session_id, flags.c.kind, func.count()).where(sessions.c.study == study)
+    query = query.join(sessions, sessions.c.session_id == flags.c.session_id)
     counts: dict[str, Counter[str]] = {}
-    for session_id, kind, number in connection.execute(query):
+    for session_id, kind, number in connection.execute(query.group_by(flags.c.session_id, flags.c.kind)):
         counts.setdefault(session_id, Counter())[kind] = int(number)
     return counts
 
@@ -84,9 +80,10 @@ def spent_by_model(connection: Connection, study: str) -> list[dict[str, Any]]:
             sessions.c.reader,
             func.count(calls.c.session_id.distinct()).label("sessions"),
             func.count().label("calls"),
-            func.sum(calls.c.prompt_tokens).label("prompt_tokens"),
-            func.sum(calls.c.completion_tokens).label("completion_tokens"),
-            func.sum(calls.c.cost_usd).label("cost_usd"),
+            *(
+                func.sum(calls.c[name]).label(name)
+                for name in ("prompt_tokens", "completion_tokens", "cost_usd")
+            ),
         )
         .join(calls, calls.c.session_id == sessions.c.session_id)
         .where(sessions.c.study == study, sessions.c.reader_kind == "model")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from charset_normalizer import from_bytes
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, select, update
 
 from experiment.people.recruitment.codes import (
     OUTCOME_OF_STATE,
@@ -34,7 +34,7 @@ from experiment.people.recruitment.codes import (
 from experiment.people.recruitment.return_links import code_when_held, failed_checks
 from experiment.store import Store, records
 from experiment.store.session_activity import change_session
-from experiment.store.tables import people, sessions, submissions, trials
+from experiment.store.tables import people, submissions
 from stimuli.corpora.encodings import refuse_other_kinds
 from stimuli.errors import UserError
 
@@ -313,9 +313,8 @@ def store_export(connection: Connection, study: str, export: Export) -> tuple[in
             new += 1
             continue
         changed += (before.status, before.code) != (submission.status, submission.code)
-        connection.execute(
-            update(submissions).where(submissions.c.submission_id == before.submission_id).values(**values)
-        )
+        earlier = update(submissions).filter_by(submission_id=before.submission_id)
+        connection.execute(earlier.values(**values))
     return new, changed
 
 
@@ -450,20 +449,10 @@ class _Found:
 
 
 def _sessions_of(connection: Connection, study: str, platform: Platform) -> _Found:
-    answered = connection.execute(
-        select(trials.c.session_id, func.count())
-        .join(sessions, sessions.c.session_id == trials.c.session_id)
-        .where(sessions.c.study == study)
-        .group_by(trials.c.session_id)
-    )
-    counted: dict[str, int] = {str(session_id): int(n) for session_id, n in answered}
     rows = {
-        str(row["session_id"]): {**row, "n_trials": counted.get(row["session_id"], 0), "external_id": None}
-        for row in connection.execute(
-            select(*records.SESSION_COLUMNS)
-            .filter_by(study=study, reader_kind="human", is_pilot=False)
-            .order_by(sessions.c.created_at)
-        ).mappings()
+        row["session_id"]: row | {"external_id": None}
+        for row in reversed(records.sessions_overview(connection, study))
+        if row["reader_kind"] == "human" and not row["is_pilot"]
     }
     by_submission: dict[str, str] = {}
     by_person: dict[str, list[str]] = {}

@@ -341,15 +341,10 @@ def _held(
 
 def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[str]:
     """Return the missing answers that admit a reader: eligibility, instructions, practice with a criterion."""
-    query = (
-        select(events.c.detail)
-        .where(events.c.session_id == row["session_id"], events.c.kind == "answers")
-        .order_by(events.c.event_id)
-    )
+    query = select(events.c.detail).filter_by(session_id=row["session_id"], kind="answers")
+    details = connection.scalars(query.order_by(events.c.event_id))
     # pages of earlier versions could send such events with any detail
-    details = [
-        detail for detail in connection.scalars(query) if {"screen", "answers"} <= (detail or {}).keys()
-    ]
+    details = [detail for detail in details if {"screen", "answers"} <= (detail or {}).keys()]
     missing = []
     for screen in row["plan"]["screens"]:
         if _has_criterion(screen):
@@ -598,21 +593,11 @@ def link_parameters(connection: Connection, session_id: str) -> dict[str, str]:
 
 def failed_checks(connection: Connection, session_id: str) -> list[int]:
     """Return the indices of failed instructed-response checks in a session, by its latest scores."""
-    latest = (
-        select(func.max(scores.c.score_id))
-        .where(scores.c.session_id == session_id)
-        .group_by(scores.c.trial_index, scores.c.attempt)
-    )
-    failed = (
-        select(trials.c.trial_index)
-        .join(scores, and_(*(scores.c[name] == trials.c[name] for name in TRIAL_KEY)))
-        .where(
-            trials.c.session_id == session_id,
-            trials.c.is_attention_check.is_(True),
-            scores.c.score_id.in_(latest),
-            scores.c.correct.is_(False),
-        )
-    )
+    of_session = select(func.max(scores.c.score_id)).where(scores.c.session_id == session_id)
+    latest = of_session.group_by(scores.c.trial_index, scores.c.attempt)
+    checks = select(trials.c.trial_index).filter_by(session_id=session_id, is_attention_check=True)
+    scored = checks.join(scores, and_(*(scores.c[name] == trials.c[name] for name in TRIAL_KEY)))
+    failed = scored.where(scores.c.score_id.in_(latest), scores.c.correct.is_(False))
     return list(connection.scalars(failed.order_by(trials.c.trial_index)))
 
 
