@@ -19,6 +19,7 @@ from experiment.store import records as r
 from experiment.store.damage import check_file
 from experiment.study import Study
 from tests.experiment.commands import wrods
+from tests.experiment.store.conftest import begin, do
 
 PAGE = 4096
 COMMANDS = [
@@ -47,11 +48,7 @@ def backups_of(study: Study, number: int) -> list[Path]:
     for hour in range(number):
         with open_store(study.folder) as store:
             plan = {"study": study.id, "version": 1, "design_hash": "d", "list_id": 1, "screens": []}
-            store.write(
-                lambda c, plan=plan, hour=hour: r.create_session(
-                    c, plan, reader_kind="human", reader=f"P{hour}"
-                )
-            ).result()
+            begin(store, plan, f"P{hour}")
             file = folder / f"study-auto-20261121T{10 + hour}0000Z.db"
             with (
                 closing(sqlite3.connect(study.folder / "study.db")) as live,
@@ -141,7 +138,7 @@ def test_a_command_that_meets_json_that_wrods_did_not_write_names_the_session_an
     (backup,) = backups_of(study, 1)
     with open_store(study.folder) as store:
         plan = {"study": study.id, "version": 1, "design_hash": "d", "list_id": 1, "screens": []}
-        sound = store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P7")).result()
+        sound = begin(store, plan, "P7")
     with closing(sqlite3.connect(study.folder / "study.db")) as editing, editing:
         editing.execute(
             "UPDATE sessions SET client = '{', plan = '[]', label_map = 5 WHERE session_id != ?", (sound,)
@@ -160,7 +157,7 @@ def test_damage_in_a_models_session_offers_no_withdrawal(make_study):
     study = make_study()
     with open_store(study.folder) as store:
         plan = {"study": study.id, "version": 1, "design_hash": "d", "list_id": 1, "screens": []}
-        store.write(lambda c: r.create_session(c, plan, reader_kind="model", reader="gpt")).result()
+        do(store, r.create_session, plan, reader_kind="model", reader="gpt")
     with closing(sqlite3.connect(study.folder / "study.db")) as editing, editing:
         editing.execute("UPDATE sessions SET client = '[]'")
     said = wrods("export", study.folder, "--out", study.folder / "data").output

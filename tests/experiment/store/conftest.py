@@ -41,7 +41,7 @@ def plan() -> dict[str, Any]:
 
 @pytest.fixture
 def session_id(store: Store, plan: dict[str, Any]) -> str:
-    return store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P001")).result()
+    return begin(store, plan)
 
 
 @pytest.fixture
@@ -60,9 +60,14 @@ ROOT = Path(__file__).resolve().parents[3]
 HERS = "I am Xanthippe of Alopeke"
 
 
+def do(store: Store, operation: Callable[..., Any], *given: Any, **more: Any) -> Any:
+    """Let the store's writer do something, and wait for it."""
+    return store.write(lambda connection: operation(connection, *given, **more)).result()
+
+
 def begin(store: Store, plan: dict[str, Any], reader: str = "P001", **more: Any) -> str:
     kind = more.pop("reader_kind", "human")
-    return store.write(lambda c: r.create_session(c, plan, reader_kind=kind, reader=reader, **more)).result()
+    return str(do(store, r.create_session, plan, reader_kind=kind, reader=reader, **more))
 
 
 def answer(
@@ -75,8 +80,7 @@ def answer(
     """Begin a session and store so many answers with somebody's own words."""
     session = begin(store, plan, reader)
     for index in range(trials):
-        trial = make_trial(session, index, response_raw=HERS)
-        store.write(lambda c, trial=trial: r.store_trial(c, trial)).result()
+        do(store, r.store_trial, make_trial(session, index, response_raw=HERS))
     return session
 
 

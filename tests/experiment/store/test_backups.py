@@ -26,14 +26,14 @@ from experiment.store.backups import back_up, backups_in, copy_sqlite, rotate
 from experiment.store.restoring import check_backup, contents, discard, take_place
 from experiment.store.tables import people, trials
 from stimuli.errors import UserError
-from tests.experiment.store.conftest import ROOT, begin, sessions_in
+from tests.experiment.store.conftest import ROOT, begin, do, sessions_in
 
 Make = Callable[..., dict[str, Any]]
 
 
 def add_trials(store: Store, make_trial: Make, session: str, indices: range) -> None:
     for index in indices:
-        store.write(lambda c, index=index: r.store_trial(c, make_trial(session, index))).result()
+        do(store, r.store_trial, make_trial(session, index))
 
 
 def trials_in(target: Path | str) -> int:
@@ -219,11 +219,7 @@ def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(tmp_path, p
     with open_store(tmp_path) as store:
         for name in ("old-id-0001", "new-id-0002"):
             session = begin(store, plan, name[-1])
-            store.write(
-                lambda c, s=session, n=name: r.add_person(
-                    c, "positions", s, "prolific", n, {"PROLIFIC_PID": n}
-                )
-            ).result()
+            do(store, r.add_person, "positions", session, "prolific", name, {"PROLIFIC_PID": name})
         long_ago = "2026-01-01T00:00:00.000Z"
         store.write(
             lambda c: (

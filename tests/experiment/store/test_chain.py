@@ -14,7 +14,7 @@ from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.tables import chain as links
 from experiment.store.tables import events, flags, regions, scores, sessions, trials
-from tests.experiment.store.conftest import begin
+from tests.experiment.store.conftest import begin, do
 
 Make = Callable[..., dict[str, Any]]
 TRIAL_0, TRIAL_1 = "trial 0 (attempt 1)", "trial 1 (attempt 1)"
@@ -76,10 +76,10 @@ def test_what_comes_back_in_another_form_holds_and_a_repeated_or_refused_trial_l
     before = verified(either, session)
     assert before.broken is None
     again = make_trial(session, 1, **ODD)
-    assert either.write(lambda c: r.store_trial(c, again, [REGION])).result() == "same"
+    assert do(either, r.store_trial, again, [REGION]) == "same"
     assert verified(either, session) == before
     with pytest.raises(r.TrialConflict):
-        either.write(lambda c: r.store_trial(c, make_trial(session, 1, response_raw="other"))).result()
+        do(either, r.store_trial, make_trial(session, 1, response_raw="other"))
     found = verified(either, session)
     assert found.broken is None
     assert found.rows == before.rows + 1  # the conflict left an event, which is in the chain
@@ -135,8 +135,8 @@ def test_a_session_deleted_without_a_withdrawal_is_broken(store, filled):
 
 
 def test_models_have_no_chain(store, plan, make_trial):
-    model = store.write(lambda c: r.create_session(c, plan, reader_kind="model", reader="m")).result()
-    store.write(lambda c: r.store_trial(c, make_trial(model, 0, work_key="w"))).result()
+    model = do(store, r.create_session, plan, reader_kind="model", reader="m")
+    do(store, r.store_trial, make_trial(model, 0, work_key="w"))
     with store.read() as connection:
         assert connection.scalar(text("SELECT count(*) FROM chain")) == 0
         assert chain.chained_sessions(connection, "positions") == []

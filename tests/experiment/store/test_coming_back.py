@@ -28,7 +28,7 @@ from experiment.store.restoring import restoring
 from experiment.store.tables import invitations, sessions
 from experiment.study import Study
 from tests.experiment.commands import wrods
-from tests.experiment.store.conftest import HERS, ROOT, answer, begin, files_with, sessions_in
+from tests.experiment.store.conftest import HERS, ROOT, answer, begin, do, files_with, sessions_in
 
 Make = Callable[..., dict[str, Any]]
 
@@ -178,11 +178,7 @@ def bob(store: Store, plan: dict[str, Any], folder: Path) -> tuple[str, list[Pat
     """Invite Bob, replace his link, and let him begin; return his session and the backups made before each step."""
     copies = []
     for again in (False, True):
-        (link,) = store.write(
-            lambda c, again=again: invite(
-                c, "small", ["Bob the Builder"], base_url="http://x", days=None, again=again
-            )
-        ).result()
+        (link,) = do(store, invite, "small", ["Bob the Builder"], base_url="http://x", days=None, again=again)
         copies.append(back_up(store.address, folder / "backups", stem="study"))
     token = link.link.partition("invitation=")[2]
     session = begin(store, plan, "P001")
@@ -227,9 +223,7 @@ def test_the_file_of_personal_links_is_listed_as_not_erased(make_study, tmp_path
 def test_somebody_who_was_invited_and_never_began_is_withdrawn_by_name(study, plan):
     with open_store(study.folder) as store:
         begin(store, plan, "P001")
-        store.write(
-            lambda c: invite(c, "small", ["Bob the Builder", "Ada"], base_url="http://x", days=None)
-        ).result()
+        do(store, invite, "small", ["Bob the Builder", "Ada"], base_url="http://x", days=None)
         copy = back_up(store.address, study.folder / "backups", stem="study")
     asked = wrods("withdraw", study.folder, "--participant", "Bob the Builder", given="n\n")
     assert "Bob the Builder: " in asked.output
@@ -250,7 +244,7 @@ def test_a_number_is_not_given_again_after_a_restore_of_an_older_backup(study, p
     back = told(wrods("restore", study.folder, copy, "--yes", "--json"))
     assert back["broken"] == {} and back["sessions"] == 1
     with open_store(study.folder) as store:
-        assert store.write(lambda c: next_reader(c, "small")).result() == "P003"
+        assert do(store, next_reader, "small") == "P003"
     assert "Rows   holds" in wrods("freeze", study.folder, "--verify").output
 
 

@@ -24,6 +24,7 @@ from experiment.store.backups import back_up
 from experiment.store.erasure import copies_elsewhere
 from tests.experiment.commands import wrods
 from tests.experiment.postgres import cluster, new_database, postgres_programs, tell
+from tests.experiment.store.conftest import begin
 
 ARCHIVE = "the archive of PostgreSQL's write-ahead log (archive_mode on)"
 ANSWERS = {"P001": "I am Xanthippe of Alopeke", "P002": "Sokrates of Alopeke am I"}
@@ -70,9 +71,7 @@ def fill(store: Store, address: str, plan: dict[str, Any], make_trial: Make) -> 
     """Let two people give their answer 50 times each, and PostgreSQL write them to disk and sample them."""
     ids = {}
     for reader, answer in ANSWERS.items():
-        ids[reader] = store.write(
-            lambda c, reader=reader: r.create_session(c, plan, reader_kind="human", reader=reader)
-        ).result()
+        ids[reader] = begin(store, plan, reader)
 
         def write(c: Any, session: str = ids[reader], answer: str = answer) -> None:
             for index in range(50):

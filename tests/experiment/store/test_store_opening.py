@@ -19,13 +19,12 @@ from sqlalchemy import Column, Connection, select, text
 
 from experiment.models.journal import Journal
 from experiment.store import StoreError, open_store
-from experiment.store import records as r
 from experiment.store.backups import back_up
 from experiment.store.database import address_of, check_place, file_system, make_engine
 from experiment.store.store import MIGRATIONS, revision_of, upgrade
 from experiment.store.tables import LATEST_REVISION, JsonOf, audit, metadata, runs, sessions
 from stimuli.errors import UserError
-from tests.experiment.store.conftest import sessions_in
+from tests.experiment.store.conftest import begin, do, sessions_in
 
 
 def test_migrations_make_exactly_the_tables_of_the_code(tmp_path):
@@ -65,7 +64,7 @@ def test_a_new_file_waits_for_the_program_that_is_making_it(tmp_path, opened):
 @pytest.mark.parametrize("is_failing", [False, True])
 def test_an_older_store_is_backed_up_then_upgraded_or_left_as_it_was(tmp_path, plan, is_failing):
     with open_store(tmp_path) as store:
-        store.write(lambda c: r.create_session(c, plan, reader_kind="human", reader="P001")).result()
+        begin(store, plan, "P001")
     scripts = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, scripts)
     (scripts / "versions" / "9999_next.py").write_text(
@@ -206,14 +205,9 @@ def test_json_that_wrods_did_not_write_is_named_with_its_row_and_the_backup_from
     tmp_path, plan, column, value
 ):
     with open_store(tmp_path) as store:
-        hurt, sound = (
-            store.write(
-                lambda c, reader=reader: r.create_session(c, plan, reader_kind="human", reader=reader)
-            ).result()
-            for reader in ("P001", "P002")
-        )
+        hurt, sound = (begin(store, plan, reader) for reader in ("P001", "P002"))
         kept = back_up(store.address, tmp_path / "backups", stem="study")
-        store.write(lambda c: spoil(c, column, hurt, value)).result()
+        do(store, spoil, column, hurt, value)
         with pytest.raises(StoreError) as refused, store.read() as connection:
             connection.execute(select(column)).all()
         back_up(store.address, tmp_path / "backups", stem="study")  # holds the same fault
@@ -237,12 +231,8 @@ def test_json_of_another_kind_is_named_on_postgresql_too(postgres_url, plan):
         if value == "{":
             continue  # which PostgreSQL refuses
         with open_store(postgres_url) as store:
-            hurt = store.write(
-                lambda c: r.create_session(c, plan, reader_kind="human", reader="P001")
-            ).result()
-            store.write(
-                lambda c, column=column, hurt=hurt, value=value: spoil(c, column, hurt, value)
-            ).result()
+            hurt = begin(store, plan, "P001")
+            do(store, spoil, column, hurt, value)
             with pytest.raises(StoreError) as refused, store.read() as connection:
                 connection.execute(select(column)).all()
             writing = store.write(lambda c, column=column: c.execute(select(column)).all())

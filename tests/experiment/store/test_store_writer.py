@@ -34,7 +34,7 @@ from experiment.store.records import EXCLUDED, sessions_overview
 from experiment.store.tables import sessions
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import prolific_id
-from tests.experiment.store.conftest import ROOT, begin
+from tests.experiment.store.conftest import ROOT, begin, do
 
 
 def put(index: int, trial: dict[str, Any]) -> Callable[[Connection], str]:
@@ -169,9 +169,7 @@ def test_two_processes_may_make_the_same_new_store(tmp_path, plan):
         thread.join()
     assert len(opened) == 4
     for number, store in enumerate(opened):
-        store.write(
-            lambda c, number=number: r.create_session(c, plan, reader_kind="human", reader=f"P{number}")
-        ).result()
+        begin(store, plan, f"P{number}")
     with opened[0].read() as connection:
         assert len(q.sessions_overview(connection)) == 4
     for store in opened:
@@ -308,14 +306,14 @@ def test_books_are_compared_and_places_given_back_on_postgresql(make_study, post
             arrival = Arrival({"PROLIFIC_PID": prolific_id(name), "SESSION_ID": f"s-{name}"})
             return open_session(connection, service, body, arrival, secret=b"a key").session_id
 
-        first = store.write(lambda connection: begin(connection, "one")).result()
+        first = do(store, begin, "one")
         with pytest.raises(Problem):
-            store.write(lambda connection: begin(connection, "two")).result()
+            do(store, begin, "two")
         one, two = prolific_id("one"), prolific_id("two")
         contents = f"Submission id,Participant id,Status\ns-one,{one},RETURNED\ns-two,{two},APPROVED\n"
         done = import_submissions(store, recruitment, parse_export(contents.encode(), "x.csv"), actor="test")
         report = reconciliation(store, recruitment)
-        second = store.write(lambda connection: begin(connection, "two")).result()
+        second = do(store, begin, "two")
     assert (done.new, done.returned) == (2, 1)
     assert [(line.session_id, line.state, line.marks) for line in report.lines] == [
         (first, "returned", ("returned",)), (None, None, ("paid_without_data",)),
@@ -333,9 +331,9 @@ def either(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
 def test_a_work_key_names_one_trial_only(store, session_id, make_trial):
     first = make_trial(session_id, 0, work_key="k", client_uuid=None)
-    assert store.write(lambda c: r.store_trial(c, first)).result() == "stored"
+    assert do(store, r.store_trial, first) == "stored"
     with pytest.raises(r.TrialConflict):
-        store.write(lambda c: r.store_trial(c, make_trial(session_id, 1, work_key="k"))).result()
+        do(store, r.store_trial, make_trial(session_id, 1, work_key="k"))
     with store.read() as connection:
         assert [trial["work_key"] for trial in q.trials_of_session(connection, session_id)] == ["k"]
 
@@ -349,12 +347,12 @@ def test_a_stored_trial_comes_back_as_it_was_given(either, plan, make_trial):
         "seed": 2**62,
     }
     given_trial = make_trial(session, 0, **odd)
-    either.write(lambda c: r.store_trial(c, given_trial)).result()
+    do(either, r.store_trial, given_trial)
     with either.read() as connection:
         (stored,) = q.trials_of_session(connection, session)
     assert {name: stored[name] for name in given_trial} == given_trial
     with pytest.raises(Exception, match=r"(?i)foreign key"):
-        either.write(lambda c: r.store_trial(c, make_trial("nobody", 0))).result()
+        do(either, r.store_trial, make_trial("nobody", 0))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -373,9 +371,7 @@ def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(either, plan,
 
 def test_a_model_session_with_a_given_id_is_made_once(store, plan):
     for _ in range(2):
-        made = store.write(
-            lambda c: r.create_session(c, plan, reader_kind="model", reader="qwen", session_id="m-1")
-        ).result()
+        made = do(store, r.create_session, plan, reader_kind="model", reader="qwen", session_id="m-1")
         assert made == "m-1"
     with store.read() as connection:
         assert [row["session_id"] for row in q.sessions_overview(connection)] == ["m-1"]
@@ -418,7 +414,7 @@ def test_excluded_and_long_abandoned_sessions_leave_their_place(store, plan):
     with store.read() as connection:
         rows = q.sessions_overview(connection)
     excluded = next(row for row in rows if row["list_id"] == 3)
-    store.write(lambda c: r.add_flag(c, excluded["session_id"], EXCLUDED, "no sound", "lab")).result()
+    do(store, r.add_flag, excluded["session_id"], EXCLUDED, "no sound", "lab")
     assert arrive(store, plan) == 3
     abandoned = next(row for row in rows if row["list_id"] == 2)
     long_ago = (
@@ -431,7 +427,7 @@ def test_excluded_and_long_abandoned_sessions_leave_their_place(store, plan):
 
 
 def test_a_person_is_found_again_by_any_of_their_ids(store, session_id):
-    store.write(lambda c: r.add_person(c, "positions", session_id, "PROLIFIC_PID", "Person-X")).result()
+    do(store, r.add_person, "positions", session_id, "PROLIFIC_PID", "Person-X")
     with store.read() as connection:
         found = q.sessions_of_person(
             connection, "positions", {"PROLIFIC_PID": "Person-X", "participant": "17"}
@@ -446,13 +442,13 @@ def test_a_person_is_found_again_by_any_of_their_ids(store, session_id):
 def test_a_changed_design_is_refused_with_its_difference_once_people_answered(store, session_id):
     del session_id
     old, new = '{"design": {"lists": 4, "keys": ["j", "f"]}}', '{"design": {"lists": 2, "keys": ["j"]}}'
-    assert store.write(lambda c: ensure_version(c, "positions", "d1", old)).result() == 1
-    assert store.write(lambda c: ensure_version(c, "positions", "d1", old)).result() == 1
+    assert do(store, ensure_version, "positions", "d1", old) == 1
+    assert do(store, ensure_version, "positions", "d1", old) == 1
     with pytest.raises(DesignChanged, match=r"design\.lists: 4 → 2") as refused:
-        store.write(lambda c: ensure_version(c, "positions", "d2", new)).result()
+        do(store, ensure_version, "positions", "d2", new)
     assert "--new-version" in str(refused.value)
-    assert store.write(lambda c: ensure_version(c, "positions", "d2", new, new_version=True)).result() == 2
-    assert store.write(lambda c: ensure_version(c, "positions", "d1", old)).result() == 1
+    assert do(store, ensure_version, "positions", "d2", new, new_version=True) == 2
+    assert do(store, ensure_version, "positions", "d1", old) == 1
     assert differences(old, new) == ["design.lists: 4 → 2", 'design.keys[1]: "f" is gone']
 
 
@@ -467,7 +463,7 @@ def test_a_changed_design_is_refused_with_its_difference_once_people_answered(st
     ],
 )
 def test_a_changed_design_replaces_follows_or_is_refused_by_who_answered_the_last(store, plan, who, found):
-    store.write(lambda c: ensure_version(c, "positions", "d1", "{}")).result()
+    do(store, ensure_version, "positions", "d1", "{}")
     if who is not None:
         arrive(store, plan, **who)
     changed = store.write(lambda c: ensure_version(c, "positions", "d2", '{"a": 1}'))

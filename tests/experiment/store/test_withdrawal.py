@@ -27,7 +27,7 @@ from experiment.store.database import address_of, make_engine
 from experiment.store.erasure import erase_sessions, what_is_due
 from experiment.store.store import upgrade
 from experiment.store.tables import audit, invitations, metadata, people, sessions, submissions
-from tests.experiment.store.conftest import HERS, begin, files_with, sessions_in
+from tests.experiment.store.conftest import HERS, begin, do, files_with, sessions_in
 
 VERDICT = Score("yes", "valid", True, 1.0, "choice", 1)
 Make = Callable[..., dict[str, Any]]
@@ -97,9 +97,7 @@ def test_no_file_holds_the_participants_words_afterwards(study, plan, make_trial
         copy = back_up(store.address, study / "backups", stem="study")
         second = tmp_path / "stick"
         elsewhere = back_up(store.address, second, stem="study")
-        store.write(
-            lambda c: r.add_audit(c, "me", "backup", study="positions", detail={"to": str(elsewhere)})
-        ).result()
+        do(store, r.add_audit, "me", "backup", study="positions", detail={"to": str(elsewhere)})
         assert {"study.db", copy.name} <= {*files_with(study, HERS)} | {"study.db"}
         assert files_with(second, HERS) == [elsewhere.name]
         erased, scrubbed = w.withdraw(store, "positions", study, [ids["hers"]], actor="participant")
@@ -142,7 +140,7 @@ def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_stud
         copy = back_up(store.address, study / "backups", stem="study")
         with store.read() as reading:  # its log cannot be emptied
             reading.execute(select(sessions.c.session_id)).all()
-            store.write(lambda c: erase_sessions(c, [ids["hers"]], actor="participant")).result()
+            do(store, erase_sessions, [ids["hers"]], actor="participant")
             shutil.copytree(study, tmp_path / "killed")
     killed = tmp_path / "killed"
     made = {FILE, "answers-cache.db", "b1.answers", "layer_00.npy"}
@@ -187,9 +185,7 @@ def test_a_tombstone_keeps_nothing_of_a_typed_number(study, plan):
         begin(store, plan, "P001")
         for typed in ("annamaria.schmidt1989", "P1989"):
             hers = begin(store, plan, typed)
-            store.write(
-                lambda c, hers=hers, typed=typed: r.add_person(c, "positions", hers, "participant", typed)
-            ).result()
+            do(store, r.add_person, "positions", hers, "participant", typed)
             w.erase_rows(store, study, [hers], actor="me")
         with store.read() as connection:
             details = connection.scalars(
@@ -231,12 +227,8 @@ def test_the_scope_names_what_lies_beyond_reach(study, plan, make_trial):
     (report / "trials.parquet").write_bytes(b"PAR1")
     with open_store(study) as store:
         fill(store, plan, make_trial)
-        store.write(
-            lambda c: r.add_audit(c, "me", "backup", study="positions", detail={"to": "/nowhere/b.db"})
-        ).result()
-        store.write(
-            lambda c: r.add_audit(c, "me", "export", study="positions", detail={"to": str(study)})
-        ).result()
+        do(store, r.add_audit, "me", "backup", study="positions", detail={"to": "/nowhere/b.db"})
+        do(store, r.add_audit, "me", "export", study="positions", detail={"to": str(study)})
         with store.read() as connection:
             chosen = find_person(connection, "positions", participant="P001")
         scope = w.scope_of(store, "positions", study, chosen)
