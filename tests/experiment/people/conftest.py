@@ -253,23 +253,19 @@ class Running:
 
     @property
     def sessions(self) -> list[dict[str, Any]]:
-        with self.store.read() as connection:
-            return records.sessions_overview(connection)
+        return self.read(records.sessions_overview)
 
     @property
     def trials(self) -> list[dict[str, Any]]:
-        with self.store.read() as connection:
-            return list(records.trials_with_scores(connection))
+        return self.read(records.trials_with_scores)
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        with self.store.read() as connection:
-            return list(records.all_events(connection))
+        return self.read(records.all_events)
 
     def session(self, person: Participant | str) -> dict[str, Any]:
         """Return the whole row of a session that is there."""
-        with self.store.read() as connection:
-            found = records.session(connection, person if isinstance(person, str) else person.session_id)
+        found = self.read(records.session, person if isinstance(person, str) else person.session_id)
         assert found is not None
         return found
 
@@ -286,6 +282,12 @@ class Running:
     def everything(self) -> str:
         """Return all that the store holds, in one text."""
         return repr([self.rows(table) for table in metadata.sorted_tables])
+
+    def read(self, reading: Callable[..., Any], *given: Any, **more: Any) -> Any:
+        """Return what the store says: a list where it is told row by row."""
+        with self.store.read() as connection:
+            found = reading(connection, *given, **more)
+            return list(found) if isinstance(found, Iterator) else found
 
     def do(self, operation: Callable[[Any], Any]) -> Any:
         """Let the store's writer do something, and wait for it."""

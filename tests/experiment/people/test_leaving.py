@@ -80,8 +80,7 @@ def test_who_declines_leaves_a_count_and_nothing_else(recruiting, prolific):
         left = site.everything()
         assert person.session_id not in left
         assert prolific["PROLIFIC_PID"] not in left
-        with site.store.read() as connection:
-            assert number_of(connection, "small") == number + 1
+        assert site.read(number_of, "small") == number + 1
         assert site.rows(tallies) == [("small", 1, "declined", number)]
         assert site.rows(audit.c.action).count(WITHDRAWN) == 0
         assert person.session_id not in site.rows(chain.c.session_id)
@@ -91,8 +90,7 @@ def test_who_declines_leaves_a_count_and_nothing_else(recruiting, prolific):
 def test_only_people_who_would_have_counted_are_counted_as_decliners(site):
     site.begin(**{"simulated": True, "pass": site.make_pass("simulated")}).event("consent", {"agreed": False})
     site.begin(**{"pass": site.make_pass("pilot")}).event("consent", {"agreed": False})
-    with site.store.read() as connection:
-        assert number_of(connection, "small") == 0
+    assert site.read(number_of, "small") == 0
     assert site.sessions == []
 
 
@@ -100,8 +98,7 @@ def test_who_takes_an_agreement_back_is_withdrawn_like_anybody_who_took_part(sit
     person = site.begin()
     person.agree()
     assert person.event("consent", {"agreed": False}).body == {"erased": True}
-    with site.store.read() as connection:
-        assert number_of(connection, "small") == 0
+    assert site.read(number_of, "small") == 0
     assert WITHDRAWN in site.rows(audit.c.action)
 
 
@@ -241,6 +238,5 @@ def test_who_stops_before_agreeing_leaves_a_count_and_no_tombstone(site, then, c
     assert person.event("stop", {"then": then}).body == {"erased": True}
     left = site.everything()
     assert person.session_id not in left and "a-very-particular-person" not in left
-    with site.store.read() as connection:
-        assert number_of(connection, "small", counted_as) == 1
+    assert site.read(number_of, "small", counted_as) == 1
     assert WITHDRAWN not in site.rows(audit.c.action)

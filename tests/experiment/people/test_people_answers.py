@@ -124,11 +124,10 @@ def test_a_time_that_cannot_be_is_flagged(site, times, kept, is_flagged):
     assert [person.answer(2, **times).status for _ in range(2)] == [201, 200]
     (row,) = site.trials
     assert {name: row[name] for name in kept} == pytest.approx(kept)
-    with site.store.read() as connection:
-        told = [
-            (one["trial_index"], one["attempt"], one["kind"], one["made_by"])
-            for one in records.all_flags(connection, None)
-        ]
+    told = [
+        (one["trial_index"], one["attempt"], one["kind"], one["made_by"])
+        for one in site.read(records.all_flags, None)
+    ]
     assert told == [(2, 1, "suspect", "server")] * is_flagged
 
 
@@ -176,8 +175,7 @@ def test_a_word_of_a_text_keeps_what_was_shown_and_intact(make_study, serve_stud
     assert person.answer(1, regions=[{"region": 1, "rt": 1}]).status == 400
     assert person.answer(1, regions=given * 2).status == 400
     assert person.answer(1, regions=given).status == 201
-    with site.store.read() as connection:
-        (region,) = records.all_regions(connection)
+    (region,) = site.read(records.all_regions)
     (trial,) = site.trials
     assert region["shown"] == trial["shown"]["word"]
     assert region["intact"] == trial["answer"]

@@ -65,6 +65,13 @@ def do(store: Store, operation: Callable[..., Any], *given: Any, **more: Any) ->
     return store.write(lambda connection: operation(connection, *given, **more)).result()
 
 
+def look(store: Store, reading: Callable[..., Any], *given: Any, **more: Any) -> Any:
+    """Return what the store says: a list where it is told row by row."""
+    with store.read() as connection:
+        found = reading(connection, *given, **more)
+        return list(found) if isinstance(found, Iterator) else found
+
+
 def begin(store: Store, plan: dict[str, Any], reader: str = "P001", **more: Any) -> str:
     kind = more.pop("reader_kind", "human")
     return str(do(store, r.create_session, plan, reader_kind=kind, reader=reader, **more))

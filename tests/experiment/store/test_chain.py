@@ -14,7 +14,7 @@ from experiment.store import Store, chain, open_store
 from experiment.store import records as r
 from experiment.store.tables import chain as links
 from experiment.store.tables import events, flags, regions, scores, sessions, trials
-from tests.experiment.store.conftest import begin, do
+from tests.experiment.store.conftest import begin, do, look
 
 Make = Callable[..., dict[str, Any]]
 TRIAL_0, TRIAL_1 = "trial 0 (attempt 1)", "trial 1 (attempt 1)"
@@ -54,8 +54,7 @@ def filled(store: Store, session_id: str, make_trial: Make) -> str:
 
 
 def verified(store: Store, session_id: str) -> chain.Verified:
-    with store.read() as connection:
-        return chain.verify(connection, session_id)
+    return look(store, chain.verify, session_id)
 
 
 def change(store: Store, statement: Any) -> None:
@@ -115,8 +114,7 @@ def test_a_row_changed_behind_the_stores_back_is_named(store, filled, what):
     assert broken is not None
     assert broken.row == row
     assert fault in broken.fault
-    with store.read() as connection:
-        assert filled in chain.chained_sessions(connection, "positions"), "and no session escapes the check"
+    assert filled in look(store, chain.chained_sessions, "positions"), "and no session escapes the check"
 
 
 def test_columns_that_earlier_versions_lacked_change_a_digest_only_where_they_hold_something() -> None:

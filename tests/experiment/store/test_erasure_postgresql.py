@@ -24,7 +24,7 @@ from experiment.store.backups import back_up
 from experiment.store.erasure import copies_elsewhere
 from tests.experiment.commands import wrods
 from tests.experiment.postgres import cluster, new_database, postgres_programs, tell
-from tests.experiment.store.conftest import begin
+from tests.experiment.store.conftest import begin, look
 
 ARCHIVE = "the archive of PostgreSQL's write-ahead log (archive_mode on)"
 ANSWERS = {"P001": "I am Xanthippe of Alopeke", "P002": "Sokrates of Alopeke am I"}
@@ -161,8 +161,7 @@ def test_copies_that_the_server_makes_are_listed(server, tmp_path):
             told: list[str] = []
             while len(told) < 3:
                 assert receiver.poll() is None
-                with store.read() as connection:
-                    told = copies_elsewhere(connection)
+                told = look(store, copies_elsewhere)
         finally:
             receiver.kill()
     for line, named in zip(told, (ARCHIVE, "(pg_receivewal)", "log_statement"), strict=True):

@@ -24,7 +24,7 @@ from experiment.store.database import address_of, check_place, file_system, make
 from experiment.store.store import MIGRATIONS, revision_of, upgrade
 from experiment.store.tables import LATEST_REVISION, JsonOf, audit, metadata, runs, sessions
 from stimuli.errors import UserError
-from tests.experiment.store.conftest import begin, do, sessions_in
+from tests.experiment.store.conftest import begin, do, look, sessions_in
 
 
 def test_migrations_make_exactly_the_tables_of_the_code(tmp_path):
@@ -42,8 +42,7 @@ def test_only_the_owner_can_read_the_answers_and_every_commit_is_flushed(tmp_pat
 
     with open_store(tmp_path) as store:
         assert store.write(pragmas).result() == ["wal", 2, 1, 30_000]
-        with store.read() as connection:
-            assert pragmas(connection)[:3] == ["wal", 2, 1]
+        assert look(store, pragmas)[:3] == ["wal", 2, 1]
         assert sys.platform == "win32" or stat.S_IMODE(store.path.stat().st_mode) == 0o600, (
             "its owner alone reads it"
         )

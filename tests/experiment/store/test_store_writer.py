@@ -34,7 +34,7 @@ from experiment.store.records import EXCLUDED, sessions_overview
 from experiment.store.tables import sessions
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import prolific_id
-from tests.experiment.store.conftest import ROOT, begin, do
+from tests.experiment.store.conftest import ROOT, begin, do, look
 
 
 def put(index: int, trial: dict[str, Any]) -> Callable[[Connection], str]:
@@ -53,8 +53,7 @@ def test_one_failing_operation_takes_no_other_with_it(store, session_id, make_tr
     assert {future.result() for future in futures} == {"stored"}
     with pytest.raises(ZeroDivisionError):
         failing.result()
-    with store.read() as connection:
-        assert (7, 1) not in q.done_keys(connection, session_id)
+    assert (7, 1) not in look(store, q.done_keys, session_id)
 
 
 def test_an_operation_that_loses_the_transaction_is_reported_and_the_others_are_kept(
@@ -70,8 +69,7 @@ def test_an_operation_that_loses_the_transaction_is_reported_and_the_others_are_
     assert {future.result() for future in futures} == {"stored"}
     with pytest.raises(StoreError):
         lost.result()
-    with store.read() as connection:
-        assert len(q.done_keys(connection, session_id)) == 6
+    assert len(look(store, q.done_keys, session_id)) == 6
 
 
 def test_a_locked_database_is_told_to_every_waiter_and_the_writer_lives_on(
@@ -127,8 +125,7 @@ def test_a_cancelled_write_is_not_made(tmp_path, plan):
         assert future.cancel()
         go_on.set()
         store.write(lambda c: None).result()
-        with store.read() as connection:
-            assert q.sessions_overview(connection) == []
+        assert look(store, q.sessions_overview) == []
 
 
 WRITES = """
@@ -170,8 +167,7 @@ def test_two_processes_may_make_the_same_new_store(tmp_path, plan):
     assert len(opened) == 4
     for number, store in enumerate(opened):
         begin(store, plan, f"P{number}")
-    with opened[0].read() as connection:
-        assert len(q.sessions_overview(connection)) == 4
+    assert len(look(opened[0], q.sessions_overview)) == 4
     for store in opened:
         store.close()
 
@@ -204,8 +200,7 @@ def test_two_stores_on_one_postgresql_number_readers_and_fill_lists_without_a_cl
     with open_store(postgres_url) as one, open_store(postgres_url) as other:
         futures = [store.write(arrive) for _ in range(30) for store in (one, other)]
         chosen = [future.result() for future in futures]
-        with one.read() as connection:
-            readers = [row["reader"] for row in q.sessions_overview(connection)]
+        readers = [row["reader"] for row in look(one, q.sessions_overview)]
     assert sorted(chosen.count(list_id) for list_id in (1, 2, 3)) == [20, 20, 20]
     assert sorted(readers) == [f"P{number:03d}" for number in range(1, 61)]
 
@@ -287,8 +282,7 @@ def test_two_servers_give_out_as_many_places_as_there_are(make_study, request, k
             person.start()
         for person in people:
             person.join()
-        with one.read() as connection:
-            lists = sorted(row["list_id"] for row in sessions_overview(connection))
+        lists = sorted(row["list_id"] for row in look(one, sessions_overview))
     assert sorted(told) == ["busy"] * 12 + ["in"] * 4
     assert lists == [1, 1, 2, 2] or lists == [0, 0, 1, 1]
 
@@ -334,8 +328,7 @@ def test_a_work_key_names_one_trial_only(store, session_id, make_trial):
     assert do(store, r.store_trial, first) == "stored"
     with pytest.raises(r.TrialConflict):
         do(store, r.store_trial, make_trial(session_id, 1, work_key="k"))
-    with store.read() as connection:
-        assert [trial["work_key"] for trial in q.trials_of_session(connection, session_id)] == ["k"]
+    assert [trial["work_key"] for trial in look(store, q.trials_of_session, session_id)] == ["k"]
 
 
 def test_a_stored_trial_comes_back_as_it_was_given(either, plan, make_trial):
@@ -348,8 +341,7 @@ def test_a_stored_trial_comes_back_as_it_was_given(either, plan, make_trial):
     }
     given_trial = make_trial(session, 0, **odd)
     do(either, r.store_trial, given_trial)
-    with either.read() as connection:
-        (stored,) = q.trials_of_session(connection, session)
+    (stored,) = look(either, q.trials_of_session, session)
     assert {name: stored[name] for name in given_trial} == given_trial
     with pytest.raises(Exception, match=r"(?i)foreign key"):
         do(either, r.store_trial, make_trial("nobody", 0))
@@ -364,8 +356,7 @@ def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(either, plan,
         either.write(lambda c, index=index: r.store_trial(c, make_trial(session, index))) for index in indices
     ]
     told = Counter(future.result() for future in futures)
-    with either.read() as connection:
-        assert q.done_keys(connection, session) == sorted({(index, 1) for index in indices})
+    assert look(either, q.done_keys, session) == sorted({(index, 1) for index in indices})
     assert told["stored"] == len(set(indices))
 
 
@@ -373,8 +364,7 @@ def test_a_model_session_with_a_given_id_is_made_once(store, plan):
     for _ in range(2):
         made = do(store, r.create_session, plan, reader_kind="model", reader="qwen", session_id="m-1")
         assert made == "m-1"
-    with store.read() as connection:
-        assert [row["session_id"] for row in q.sessions_overview(connection)] == ["m-1"]
+    assert [row["session_id"] for row in look(store, q.sessions_overview)] == ["m-1"]
 
 
 def arrive(store: Store, plan: dict[str, Any], **who: Any) -> int:
@@ -411,8 +401,7 @@ def test_pilots_and_simulated_readers_do_not_fill_lists_of_people(store, plan):
 def test_excluded_and_long_abandoned_sessions_leave_their_place(store, plan):
     for _ in range(8):
         arrive(store, plan)
-    with store.read() as connection:
-        rows = q.sessions_overview(connection)
+    rows = look(store, q.sessions_overview)
     excluded = next(row for row in rows if row["list_id"] == 3)
     do(store, r.add_flag, excluded["session_id"], EXCLUDED, "no sound", "lab")
     assert arrive(store, plan) == 3
@@ -472,8 +461,7 @@ def test_a_changed_design_replaces_follows_or_is_refused_by_who_answered_the_las
             changed.result()
     else:
         assert changed.result() == max(found)
-    with store.read() as connection:
-        told = {row["version"]: row["design_hash"] for row in q.all_versions(connection, "positions")}
+    told = {row["version"]: row["design_hash"] for row in look(store, q.all_versions, "positions")}
     assert told == (found or {1: "d1"})
 
 

@@ -27,7 +27,7 @@ from experiment.store.database import address_of, make_engine
 from experiment.store.erasure import erase_sessions, what_is_due
 from experiment.store.store import upgrade
 from experiment.store.tables import audit, invitations, metadata, people, sessions, submissions
-from tests.experiment.store.conftest import HERS, begin, do, files_with, sessions_in
+from tests.experiment.store.conftest import HERS, begin, do, files_with, look, sessions_in
 
 VERDICT = Score("yes", "valid", True, 1.0, "choice", 1)
 Make = Callable[..., dict[str, Any]]
@@ -152,15 +152,13 @@ def test_an_erasure_that_was_cut_off_before_the_bytes_is_completed_when_the_stud
             pass
         assert files_with(killed, HERS) == [] and told == []
         assert w.clean_up(store, "positions", killed) == []
-        with store.read() as connection:
-            assert what_is_due(connection, "positions") == {}
+        assert look(store, what_is_due, "positions") == {}
 
 
 def test_rows_go_from_every_table_the_chain_verifies_and_the_tombstone_names_nobody(study, plan, make_trial):
     with open_store(study) as store:
         ids = fill(store, plan, make_trial)
-        with store.read() as connection:
-            before, his = (chain.verify(connection, ids[name]) for name in ("hers", "his"))
+        before, his = (look(store, chain.verify, ids[name]) for name in ("hers", "his"))
         w.erase_rows(store, study, [ids["hers"]], actor="participant")
         kept = {"chain", "audit"}  # digests without salts, and the tombstone
         with store.read() as connection:
@@ -229,8 +227,7 @@ def test_the_scope_names_what_lies_beyond_reach(study, plan, make_trial):
         fill(store, plan, make_trial)
         do(store, r.add_audit, "me", "backup", study="positions", detail={"to": "/nowhere/b.db"})
         do(store, r.add_audit, "me", "export", study="positions", detail={"to": str(study)})
-        with store.read() as connection:
-            chosen = find_person(connection, "positions", participant="P001")
+        chosen = look(store, find_person, "positions", participant="P001")
         scope = w.scope_of(store, "positions", study, chosen)
         assert count(store, sessions) == 4
     told = "\n".join(scope.beyond)

@@ -36,8 +36,7 @@ def test_an_exclusion_opens_the_place_again_and_can_be_taken_back(recruiting, vi
     owner = visit("ada", site)
 
     def excluded() -> set[str | None]:
-        with site.store.read() as connection:
-            return {row["excluded_reason"] for row in trial_rows(connection, "small")}
+        return {row["excluded_reason"] for row in site.read(trial_rows, "small")}
 
     assert owner.post(page_of(first, "exclude"), reason="fire alarm").status_code == 302
     assert excluded() == {"fire alarm"}
@@ -71,8 +70,7 @@ def test_an_ended_session_keeps_its_trials_and_the_reason(site, visit):
     owner.post(page_of(person, "end"), reason="felt unwell")
     row = site.session(person)
     assert (row["state"], row["ended_reason"]) == ("ended", "experimenter: felt unwell")
-    with site.store.read() as connection:
-        assert records.done_keys(connection, person.session_id) == [(0, 1)]
+    assert site.read(records.done_keys, person.session_id) == [(0, 1)]
     owner.post(page_of(person, "end"), reason="again")
     assert [action for _, action, _ in audit_rows(site)] == ["ended"]
 
@@ -89,12 +87,10 @@ def test_each_deed_is_open_to_its_roles_only_and_leaves_the_chain_whole(site, vi
         for name, visitor in visitors.items():
             told = visitor.post(page_of(person, deed), reason="because", typed=reader)
             assert told.status_code == (302 if name in allowed else 403), (deed, name)
-        with site.store.read() as connection:
-            assert chain.verify(connection, person.session_id).broken is None, deed
+        assert site.read(chain.verify, person.session_id).broken is None, deed
     waiting = site.begin()
     assert visitors["ada"].post(page_of(waiting, "end"), reason="left").status_code == 302
-    with site.store.read() as connection:
-        assert records.session(connection, waiting.session_id) is None, "who has not agreed is erased"
+    assert site.read(records.session, waiting.session_id) is None, "who has not agreed is erased"
 
 
 def test_each_page_is_open_to_its_roles_only(visit):
@@ -130,8 +126,7 @@ def test_a_declared_rule_excludes_only_a_session_that_breaks_it(make_study, serv
     assert owner.post(page_of(calm, "exclude"), rule="too_fast").status_code == 400
     assert owner.post(page_of(quick, "exclude"), rule="hidden").status_code == 400
     assert owner.post(page_of(quick, "exclude"), rule="too_fast").status_code == 302
-    with site.store.read() as connection:
-        (reason,) = exclusions(connection, "small").values()
+    (reason,) = site.read(exclusions, "small").values()
     assert re.search(r"too_fast above 50% \(4 of 4 .* 90 ms\)", reason)
 
 
@@ -154,8 +149,7 @@ def test_a_rule_on_accuracy_shows_no_number_until_the_study_is_closed(make_study
     assert ['class="flagged"' in line for line in rows[:2]] == [True, False]
     assert "P001" in shown[2] and "P002" not in shown[2]
     assert owner.post(page_of(wrong, "exclude"), rule="question_accuracy").status_code == 302
-    with site.store.read() as connection:
-        (reason,) = exclusions(connection, "small").values()
+    (reason,) = site.read(exclusions, "small").values()
     assert reason == "declared rule: question_accuracy below 90%"
     assert owner.post("/admin/small/collection", state="closed", reason="enough").status_code == 302
     assert "0 of 4" in row.findall(owner.get(page_of(wrong)).text)[0]
@@ -175,8 +169,7 @@ def test_assistants_pause_a_study_and_only_owners_close_and_reopen_it(site, visi
     assert assistant.post(address, state="open").status_code == 403
     assert site.opening().status in (403, 409)
     assert owner.post(address, state="gone").status_code == 400
-    with site.store.read() as connection:
-        told = collection_of(connection, "small")
+    told = site.read(collection_of, "small")
     assert (told.state, told.by) == ("closed", "ada")
     assert audit_rows(site)[-1] == ("ada", "collection closed", None)
 

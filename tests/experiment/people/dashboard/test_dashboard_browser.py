@@ -117,7 +117,6 @@ def test_answers_are_rated_by_digits_and_arrows_alone(rated, enter):
         page.keyboard.press("2")
         page.get_by_text(f"You have rated {done} of 6").wait_for()
     page.get_by_text("All done").wait_for()
-    with rated.store.read() as connection:
-        given = [one.ratings[0] for one in answers_of(connection, "small", rated.service.rating)]
+    given = [one.ratings[0] for one in rated.read(answers_of, "small", rated.service.rating)]
     assert {one.value for one in given} == {2}
     assert sorted(one.note or "" for one in given) == ["", "", "", "", "", "2 halves"]

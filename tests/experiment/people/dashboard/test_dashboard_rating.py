@@ -104,11 +104,10 @@ def rate_all(visitor: Visitor, values: Callable[[str], int]) -> list[str]:
 
 
 def scores_of(site: Any, session_id: str) -> list[tuple[str, float | None, bool | None]]:
-    with site.store.read() as connection:
-        return [
-            (row["scorer"], row["score"], row["correct"])
-            for row in records.trials_of_session(connection, session_id)
-        ]
+    return [
+        (row["scorer"], row["score"], row["correct"])
+        for row in site.read(records.trials_of_session, session_id)
+    ]
 
 
 def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(rated, visit):
@@ -204,8 +203,7 @@ def test_what_people_rated_stands_when_answers_are_scored_again(rated, visit):
 
     rated.do(score_again)
     assert scores_of(rated, "f" * 32) == [("rated", 1.0, None)] * 2
-    with rated.store.read() as connection:
-        given = [row["scorer"] for row in records.all_scores(connection) if row["session_id"] == "f" * 32]
+    given = [row["scorer"] for row in rated.read(records.all_scores) if row["session_id"] == "f" * 32]
     assert sorted(given) == [f"accepted-{VERSION}"] * 4 + ["rated"] * 2, "nothing is overwritten"
 
 
@@ -237,8 +235,7 @@ def test_a_third_rater_decides_without_having_rated_and_every_rating_is_exported
     assert rate_all(owner, lambda _: 1) == []
     given = {"answer": token_in(owner.get("/admin/small/rating/agreement").text), "value": 1, "how": "third"}
     assert owner.post("/admin/small/rating/agreement", **given).status_code == 302
-    with rated.store.read() as connection:
-        decided = [one for one in answers_of(connection, "small", rated.service.rating) if one.decided]
+    decided = [one for one in rated.read(answers_of, "small", rated.service.rating) if one.decided]
     assert [(one.text, one.value) for one in decided] == [("A game", 1)]
     exported = export_study(read_study(rated.service.folder), rated.store, tmp_path / "out", "csv")
     rows = list(read_csv(tmp_path / "out" / "ratings.csv", own_columns("ratings")))
@@ -257,14 +254,12 @@ def test_a_rating_can_be_changed_until_the_other_has_rated(rated, visit):
     assert re.search(r'value="2"[^>]* class="given"', cora.get("/admin/small/rating?at=1").text)
     assert cora.post("/admin/small/rating", answer="guess", value=1).status_code == 400
     cora.post("/admin/small/rating", answer=token, value=7)
-    with rated.store.read() as connection:
-        given = [one.ratings for one in answers_of(connection, "small", rated.service.rating) if one.ratings]
+    given = [one.ratings for one in rated.read(answers_of, "small", rated.service.rating) if one.ratings]
     assert given == [(StoredRating("cora", 2, None),)]
 
 
 def test_pilots_and_excluded_sessions_are_not_rated(rated, visit):
     (person,) = (row["session_id"] for row in rated.sessions if row["reader"] == "P001")
     visit("ada", rated).post(f"/admin/small/sessions/{person[:12]}/exclude", reason="slept")
-    with rated.store.read() as connection:
-        left = answers_of(connection, "small", rated.service.rating)
+    left = rated.read(answers_of, "small", rated.service.rating)
     assert {one.place[0] for one in left} == {"f" * 32}

@@ -423,8 +423,7 @@ def test_a_number_that_was_mistyped_is_free_again_when_it_is_ended_before_the_fi
 def test_a_session_ended_before_consent_is_erased_and_counted(site):
     site.begin(participant="P041").event("answers", {"diagnosis": "a very particular one"})
     assert end(site, participant="P041", reason="walked out").body == {"ended": True}
-    with site.store.read() as connection:
-        assert number_of(connection, "small", UNDECIDED) == 1
+    assert site.read(number_of, "small", UNDECIDED) == 1
     left = site.everything()
     assert "P041" not in left and "a very particular one" not in left
 

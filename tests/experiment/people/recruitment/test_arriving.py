@@ -324,8 +324,7 @@ def test_failed_attention_checks_have_a_code_of_their_own(recruiting, prolific, 
             failed += [trial["trial_index"]] if wrong else []
         assert participant.answer(trial["trial_index"], response_raw=answer).status == 201
     assert participant.finish(len(planned)).body["completion_code"] == code
-    with site.store.read() as connection:
-        assert failed_checks(connection, participant.session_id) == failed
+    assert site.read(failed_checks, participant.session_id) == failed
     assert len(failed) == (2 if wrong else 0)
 
 

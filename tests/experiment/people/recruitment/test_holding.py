@@ -36,8 +36,7 @@ def serving(recruiting: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def taken(site: Any) -> tuple[int, int]:
-    with site.store.read() as connection:
-        return places_taken(connection, site.service)
+    return site.read(places_taken, site.service)
 
 
 def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, visit):
@@ -48,8 +47,7 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
     assert told["return_text"] == site.service.pack.texts["return_held"]
     assert script.finish(5).body["completion_code"] is None, "asking again does not help"
     assert taken(site) == (0, 0)
-    with site.store.read() as connection:
-        (people,) = readers_of(connection, "small")
+    (people,) = site.read(readers_of, "small")
     assert list(people["states"].values()) == [1] and "finished" not in people["states"], (
         "as `wrods status` shows"
     )
