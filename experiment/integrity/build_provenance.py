@@ -26,8 +26,6 @@ from stimuli.errors import UserError
 from stimuli.files import file_sha256
 from stimuli.item import Item, read_meta
 
-SHOWN_DIFFERENCES = 12
-
 BUILT_FROM = "built_from"
 """Key of the record in ``items.meta.json``."""
 IMPORTED = "imported"
@@ -42,27 +40,27 @@ class DesignChanged(UserError):
 
     def __init__(self, study: str, version: int, held: int, lines: Sequence[str]) -> None:
         self.study, self.version, self.held, self.lines = study, version, held, tuple(lines)
-        more = [f"… and {len(lines) - SHOWN_DIFFERENCES} more"] if len(lines) > SHOWN_DIFFERENCES else []
         super().__init__(
-            f"the design of {study} changed after {held} session{'s' if held != 1 else ''}: "
-            + "; ".join((*lines[:SHOWN_DIFFERENCES], *more)),
+            f"the design of {study} changed after {held} session{'s' if held != 1 else ''}: {shortened(lines)}",
             mend="Take the change back, or start a new version of the study with --new-version.",
         )
+
+
+def shortened(lines: Sequence[str]) -> str:
+    """Return the first lines on differences, and how many more there are."""
+    more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
+    return "; ".join((*lines[:SHOWN], *more))
 
 
 def _leaves(value: object, path: str = "") -> dict[str, str]:
     """Return a JSON value as one text per leaf, with dotted paths."""
     if isinstance(value, dict) and value:
-        return {
-            k: v
-            for name, part in value.items()
-            for k, v in _leaves(part, f"{path}.{name}" if path else name).items()
-        }
-    if isinstance(value, list) and value:
-        return {
-            k: v for place, part in enumerate(value) for k, v in _leaves(part, f"{path}[{place}]").items()
-        }
-    return {path: json.dumps(value, ensure_ascii=False)}
+        parts = {f"{path}.{name}" if path else name: part for name, part in value.items()}
+    elif isinstance(value, list) and value:
+        parts = {f"{path}[{place}]": part for place, part in enumerate(value)}
+    else:
+        return {path: json.dumps(value, ensure_ascii=False)}
+    return {name: leaf for inner, part in parts.items() for name, leaf in _leaves(part, inner).items()}
 
 
 def differences(before: str, after: str) -> list[str]:
@@ -102,11 +100,8 @@ def ensure_version(
         if held.binding and not new_version:
             raise DesignChanged(study, int(latest.version), held.binding, differences(latest.design, design))
         if not held.all and not new_version:
-            connection.execute(
-                update(versions)
-                .where(versions.c.study == study, versions.c.version == latest.version)
-                .values(**values)
-            )
+            mine = update(versions).filter_by(study=study, version=latest.version)
+            connection.execute(mine.values(**values))
             return int(latest.version)
     number = 1 if latest is None else int(latest.version) + 1
     connection.execute(versions.insert().values(study=study, version=number, **values))
@@ -122,11 +117,9 @@ class _Held:
 
 
 def _sessions_held(connection: Connection, study: str, version: int) -> _Held:
-    rows = connection.execute(
-        select(sessions.c.reader_kind, sessions.c.is_pilot, func.count())
-        .where(sessions.c.study == study, sessions.c.version == version)
-        .group_by(sessions.c.reader_kind, sessions.c.is_pilot)
-    ).all()
+    kinds = (sessions.c.reader_kind, sessions.c.is_pilot)
+    counted = select(*kinds, func.count()).filter_by(study=study, version=version).group_by(*kinds)
+    rows = connection.execute(counted).all()
     binding = sum(int(n) for kind, is_pilot, n in rows if kind != "simulated" and not is_pilot)
     return _Held(sum(int(n) for *_, n in rows), binding)
 
@@ -163,9 +156,8 @@ def require_current_items(study: Study, store: Store | None = None) -> None:
         return
     lines = changed_since_build(study)
     if lines:
-        more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
         raise UserError(
-            f"the items were built from another design: {'; '.join((*lines[:SHOWN], *more))}",
+            f"the items were built from another design: {shortened(lines)}",
             mend=f"Run `wrods build {study.folder}`, or take the change back.",
             exit_code=1,
         )
@@ -234,13 +226,9 @@ def _files(study: Study, files: Iterable[Path]) -> Iterable[tuple[str, str]]:
     for given in files:
         source = given.resolve()
         # a folder that contains the study also contains what wrods writes
-        inside = (
-            [path for path in source.rglob("*") if path.is_file() and home not in path.parents]
-            if source.is_dir() and (source == home or source in home.parents)
-            else [path for path in source.rglob("*") if path.is_file()]
-            if source.is_dir()
-            else [source]
-        )
+        inside = [path for path in source.rglob("*") if path.is_file()] if source.is_dir() else [source]
+        if source.is_dir() and (source == home or source in home.parents):
+            inside = [path for path in inside if home not in path.parents]
         for file in inside:
             match = next((entry for entry in named if entry[1] == file or entry[1] in file.parents), None)
             if match is not None:
@@ -252,11 +240,8 @@ def _named(study: Study) -> Iterable[tuple[str, Path]]:
     """Yield files and folders named in the materials and practice screens, with their paths on this machine."""
 
     def texts(value: object) -> Iterable[str]:
-        if isinstance(value, Mapping):
-            for part in value.values():
-                yield from texts(part)
-        elif isinstance(value, list):
-            for part in value:
+        if isinstance(value, Mapping | list):
+            for part in value.values() if isinstance(value, Mapping) else value:
                 yield from texts(part)
         elif isinstance(value, str) and value:
             yield value

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Connection, select
 
-from experiment.integrity.build_provenance import differences
+from experiment.integrity.build_provenance import differences, shortened
 from experiment.store import Store, records
 from experiment.store.chain import Broken, chained_sessions, verify, withdrawn_sessions
 from experiment.store.tables import audit, chain, sessions
@@ -29,7 +29,6 @@ from stimuli.files import replace_file
 
 FILE = "freeze.json"
 DOCUMENT = "registration.md"
-SHOWN = 12
 PARTICIPANTS = ("wanted", "eligible", "if_interrupted")
 
 
@@ -71,14 +70,8 @@ def read_freeze(folder: Path) -> Frozen | None:
         return None
     try:
         given = json.loads(file.read_text("utf-8"))
-        frozen = Frozen(
-            hash=given["hash"],
-            design_hash=given["design_hash"],
-            frozen_at=given["frozen_at"],
-            locked=given["locked"],
-            sessions_before=given["sessions_before"],
-            earlier=tuple(given["earlier"]),
-        )
+        names = ("hash", "design_hash", "frozen_at", "locked", "sessions_before")
+        frozen = Frozen(*(given[name] for name in names), earlier=tuple(given["earlier"]))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{file} cannot be read as a freeze", mend="Take the file back from a copy."
@@ -105,9 +98,8 @@ def refuse_if_changed(study: Study, *, items: str | None = None) -> None:
     frozen = read_freeze(study.folder)
     lines = changes_since(study, frozen, items=items) if frozen is not None else []
     if lines:
-        more = [f"… and {len(lines) - SHOWN} more"] if len(lines) > SHOWN else []
         raise UserError(
-            f"{study.id} was frozen and has changed since: " + "; ".join((*lines[:SHOWN], *more)),
+            f"{study.id} was frozen and has changed since: {shortened(lines)}",
             mend=f'Take the change back, or say why it was made: wrods freeze {study.folder} --amend "why"',
         )
 
@@ -207,11 +199,8 @@ def note_registration(study: Study, store: Store, url: str | None, actor: str) -
     if url is not None:
         check_address(url)
     frozen = read_freeze(study.folder)
-    detail = {
-        "registered": url is not None,
-        "url": url,
-        "freeze_hash": None if frozen is None else frozen.hash,
-    }
+    freeze_hash = None if frozen is None else frozen.hash
+    detail = {"registered": url is not None, "url": url, "freeze_hash": freeze_hash}
     store.write(
         lambda connection: records.add_audit(connection, actor, ACTION, study=study.id, detail=detail)
     ).result()

@@ -24,7 +24,7 @@ from experiment.integrity.withdrawal import (
     share_list,
 )
 from experiment.store import Store
-from experiment.store.backups import FOLDER, POSTGRES_SUFFIX, SQLITE_SUFFIX, back_up, name_copy, rotate
+from experiment.store.backups import FOLDER, SUFFIXES, back_up, name_copy, rotate
 from experiment.store.erasure import SERVER, forget_names, forget_undecided, note_due, withdrawn
 from experiment.store.records import add_audit
 from experiment.store.session_activity import stamp
@@ -95,7 +95,7 @@ def copy_of(store: Store, study: str, place: Path, *, stem: str, actor: str, aut
     A withdrawal cleans existing backups but cannot find one that is being written. The location is recorded first, so that the
     copy, once restored, contains it.
     """
-    is_file = place.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not place.is_dir()
+    is_file = place.suffix in SUFFIXES and not place.is_dir()
     folder = place.parent if is_file else place
     if not folder.is_dir():
         raise UserError(

@@ -12,7 +12,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import TimeoutError as NotInTime
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -293,10 +293,14 @@ class Site:
 
     def let_go(self, service: StudyService, departed: Departed) -> None:
         """Drop erased sessions from memory, and clean the study's files."""
-        for gone in departed.sessions:
-            self.live.forget(gone)
-            self.findings.forget(gone)
+        self.drop(departed.sessions)
         self.cleaning.after(service, departed)
+
+    def drop(self, session_ids: Iterable[str]) -> None:
+        """Drop sessions from memory."""
+        for session_id in session_ids:
+            self.live.forget(session_id)
+            self.findings.forget(session_id)
 
 
 def this_site() -> Site:

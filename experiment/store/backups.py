@@ -35,6 +35,7 @@ KEPT_HOURS = 24
 KEPT_DAYS = 7
 SQLITE_SUFFIX = ".db"
 POSTGRES_SUFFIX = ".dump"
+SUFFIXES = (SQLITE_SUFFIX, POSTGRES_SUFFIX)
 UNFINISHED_FOR = timedelta(days=1)
 """Age of the last write after which a copy counts as interrupted."""
 _COPY = re.compile(rb'COPY (?:[^ ]+\.)?"?(\w+)"? \((.*)\) FROM stdin;\n')
@@ -208,23 +209,15 @@ def backups_in(folder: Path) -> list[StoredBackup]:
         made = path.stat().st_mtime
         return made <= now, made
 
-    if not folder.is_dir():
-        return []
-    files = [
-        path
-        for path in folder.iterdir()
-        if path.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not path.name.startswith(".")
-    ]
+    paths = folder.iterdir() if folder.is_dir() else ()
+    files = [path for path in paths if path.suffix in SUFFIXES and not path.name.startswith(".")]
     return [StoredBackup(file, _moment(file)) for file in sorted(files, key=age)]
 
 
 def unfinished_in(folder: Path) -> list[Path]:
     """Return the copies in a folder that are being written, or were when their program was killed."""
-    return (
-        [path for path in sorted(folder.iterdir()) if _UNFINISHED.fullmatch(path.name)]
-        if folder.is_dir()
-        else []
-    )
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in files if _UNFINISHED.fullmatch(path.name)]
 
 
 def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Path]:
@@ -242,10 +235,8 @@ def rotate(folder: Path, stem: str, is_ours: Callable[[Path], bool]) -> list[Pat
     ]
     # newest first; of two in one second the file's own time decides
     series.sort(key=lambda backup: backup.made_at or datetime.min, reverse=True)
-    stay = {
-        backup.file
-        for backup in (*_newest(series, "%Y%m%dT%H", KEPT_HOURS), *_newest(series, "%Y%m%d", KEPT_DAYS))
-    }
+    kept = (*_newest(series, "%Y%m%dT%H", KEPT_HOURS), *_newest(series, "%Y%m%d", KEPT_DAYS))
+    stay = {backup.file for backup in kept}
     removed = [backup.file for backup in series if backup.file not in stay and is_ours(backup.file)]
     for part in unfinished_in(folder):
         of = _UNFINISHED.fullmatch(part.name)
@@ -290,7 +281,7 @@ def _program(name: str) -> str:
 def name_copy(address: URL, target: Path, *, stem: str, automatic: bool = False) -> Path:
     """Return the file that :func:`back_up` writes next; its folder is created if missing."""
     suffix = SQLITE_SUFFIX if address.get_backend_name() == "sqlite" else POSTGRES_SUFFIX
-    if target.suffix in (SQLITE_SUFFIX, POSTGRES_SUFFIX) and not target.is_dir():
+    if target.suffix in SUFFIXES and not target.is_dir():
         if target.suffix != suffix:
             raise UserError(
                 f"{target} should end in {suffix}", mend=f"Give a folder, or a name that ends in {suffix}."

@@ -271,9 +271,7 @@ def withdraw_session(study: str, key: str) -> AnyResponse:
         abort(400, f"Nothing was erased: type {row['reader']} to continue.")
     ids = [session.session_id for session in _found(service, row)]
     _, scrubbed = withdraw(service.store, study, _folder(service), ids, actor=actor())
-    for session_id in ids:
-        this_site().live.forget(session_id)
-        this_site().findings.forget(session_id)
+    this_site().drop(ids)
     left = f" Not erased: {'; '.join(scrubbed.left)}." if scrubbed.left else ""
     flash(f"{row['reader']} is withdrawn. Backups cleaned: {len(scrubbed.backups)}.{left}")
     return redirect(url_for("admin.show"))
