@@ -1,4 +1,4 @@
-"""What browsers send is judged by the compiled schema as ``jsonschema`` judges it."""
+"""Sessions from start to code, copies of answers, and bodies, which are judged as ``jsonschema`` judges them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_session_runs_from_start_to_completion_code_whatever_is_sent_twice_or_
     assert told.status == 200 and len(told.body["completion_code"]) == 8
     assert person.finish(6).body == told.body
     new = {"attempt": 2, "client_uuid": str(uuid.uuid4())}
-    assert person.answer(4).status == 200 and person.answer(4, **new).status == 409, (
+    assert [person.answer(4).status, person.answer(4, **new).status] == [200, 409], (
         "nothing new after the end"
     )
     found = {(row["trial_index"], row["attempt"]): row for row in site.trials}

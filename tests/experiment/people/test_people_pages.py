@@ -61,12 +61,8 @@ def test_of_several_studies_each_speaks_its_language_at_every_address_below_it(
     service = serve_study(make_study()).service
     japanese = replace(service, study="ja", pack=pack_for("ja"), language="ja")
     visitor = create_app({"small": service, "ja": japanese}, config=settings).test_client()
-    for path, language in (
-        ("/ja/index.html", "ja"),
-        ("/ja/x/y", "ja"),
-        ("/small/index.html", "en"),
-        ("/none/", "en"),
-    ):
+    places = {"/ja/index.html": "ja", "/ja/x/y": "ja", "/small/index.html": "en", "/none/": "en"}
+    for path, language in places.items():
         told = visitor.get(path)
         assert told.status_code == 404 and f'<html lang="{language}"' in told.text, path
         assert pack_for(language).texts["not_here"] in told.text
@@ -104,9 +100,8 @@ def test_whom_the_server_turns_away_reads_it_in_the_studys_language_and_a_script
     assert told["/health"][0] == 200 and "Retry-After" not in told["/health"][1]
     for path in ("/small/", "/api/small/sessions", "/admin/"):
         assert told[path][0] == 429 and int(told[path][1]["Retry-After"]) > 0, path
-    assert (
-        '<html lang="es"' in told["/small/"][2] and pack_for("es").texts["out_of_order"] in told["/small/"][2]
-    )
+    page = told["/small/"][2]
+    assert '<html lang="es"' in page and pack_for("es").texts["out_of_order"] in page
     assert set(json.loads(told["/api/small/sessions"][2])) == {"error", "mend"}
 
 

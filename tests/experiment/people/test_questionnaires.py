@@ -80,9 +80,8 @@ def test_rows_scores_and_what_was_not_asked_are_columns_of_participants(site, st
     assert person.tell("questions-2", {"effort": 30}).status == 201
     (row,) = rows_of(site, study)
     assert [row[f"answer_habit_r{number}"] for number in (1, 2, 3, 4)] == [3.0, 1.0, 3.0, 1.0]
-    assert (row["score_habit_leisure"], row["score_habit_work"]) == (3.0, 3.0), (
-        "no to a reversed row counts as yes"
-    )
+    # no to a reversed row counts as yes
+    assert (row["score_habit_leisure"], row["score_habit_work"]) == (3.0, 3.0)
     assert (row["answer_use_films"], row["score_use"]) == (7.0, None), "a score needs all of its rows"
     assert row["not_asked"] == "lenses when"
     assert (row["answer_effort"], row.get("answer_lenses")) == (30.0, None)
@@ -105,14 +104,8 @@ def test_rows_scores_and_what_was_not_asked_are_columns_of_participants(site, st
 
 
 def test_cronbachs_alpha_is_that_of_the_turned_rows(site, study):
-    answers = [
-        ("yes", "no"),
-        ("partly", "no"),
-        ("no", "yes"),
-        ("yes", "partly"),
-        ("no", "partly"),
-        ("partly", "partly"),
-    ]
+    given = "yes no, partly no, no yes, yes partly, no partly, partly partly"
+    answers = [pair.split() for pair in given.split(", ")]
     for first, second in answers:
         person = site.begin()
         person.tell("questions-1", ANSWERS | {"habit_r1": first, "habit_r2": second})
@@ -172,24 +165,18 @@ def test_a_check_among_rows_without_a_rule_is_named_before_data_are_collected(st
     assert has_unruled_checks(study)
     rule = "analysis: {exclude: {sessions: {question_checks_failed: 1 or more}}}\n"
     ruled = make_study(("  - instructions: instructions.md\n", SCREENS), ("seed: 7\n", f"seed: 7\n{rule}"))
-    assert not has_unruled_checks(ruled) and "among the rows of questions" in " ".join(
-        tell(ruled, ruled.items).paragraphs
-    )
+    assert not has_unruled_checks(ruled)
+    assert "among the rows of questions" in " ".join(tell(ruled, ruled.items).paragraphs)
 
 
 def test_each_session_has_its_own_order_of_rows_and_options(study):
-    plans = [
-        plan_session(study, study.items, list_id=1, session_key=key) for key in ("a", "b", "c", "d", "e")
-    ]
+    plans = [plan_session(study, study.items, list_id=1, session_key=key) for key in "abcde"]
     orders = set()
     for plan in plans:
-        screens = {
-            screen["name"]: screen["questions"] for screen in plan["screens"] if screen["kind"] == "questions"
-        }
-        _, habit, use, _, when = screens["questions-1"]
-        orders.add(
-            (*(row["name"] for row in habit["rows"]), *(option["value"] for option in when["options"]))
-        )
+        (asked,) = (one["questions"] for one in plan["screens"] if one.get("name") == "questions-1")
+        _, habit, use, _, when = asked
+        rows, options = (row["name"] for row in habit["rows"]), (one["value"] for one in when["options"])
+        orders.add((*rows, *options))
         assert [row["name"] for row in use["rows"]] == ["use_films", "use_avoid"]
     assert len(orders) > 1 and {tuple(sorted(order)) for order in orders} == {
         ("day", "habit_r1", "habit_r2", "habit_r3", "habit_r4", "night")
@@ -235,12 +222,8 @@ def test_a_score_can_decide_on_taking_part(make_study):
     study = make_study(asked)
     plan = plan_session(study, study.items, list_id=1, session_key="s")
     (questions,) = (screen["questions"] for screen in plan["screens"] if screen["kind"] == "questions")
-    for answers, is_let_in in (
-        ({"habit_r1": "c", "habit_r2": "a"}, True),
-        ({"habit_r1": "c", "habit_r2": "b"}, True),
-        ({"habit_r1": "c", "habit_r2": "c"}, False),
-        ({"habit_r1": "c", "habit_r2": None}, False),
-    ):
+    for second, is_let_in in (("a", True), ("b", True), ("c", False), (None, False)):
+        answers = {"habit_r1": "c", "habit_r2": second}
         assert is_eligible(questions, answers) == (is_let_in, [] if is_let_in else ["habit"])
     seen = [screen for screen in participant_view(plan)["screens"] if screen["kind"] == "questions"]
     assert seen and "accept" not in json.dumps(seen)
@@ -295,12 +278,9 @@ def test_what_is_wrong_with_questions_is_said_at_once(make_study, tmp_path, scre
     (tmp_path / "small").mkdir()
     if table is not None:
         (tmp_path / "small" / "rows.csv").write_text(table, "utf-8")
-    change = (
-        "  - instructions: instructions.md\n",
-        f"  - questions:\n      {screens}\n  - instructions: instructions.md\n",
-    )
+    after = "  - instructions: instructions.md\n"
     with pytest.raises(UserError) as raised:
-        make_study(change)
+        make_study((after, f"  - questions:\n      {screens}\n{after}"))
     text = str(raised.value)
     assert [part for part in said if part not in text] == [], text
 
@@ -344,11 +324,8 @@ def test_demographics_leave_out_what_eligibility_asks(make_study):
 
 
 def test_scores_turn_reversed_rows_on_any_numbers():
-    rows = [
-        MatrixRow("q_a", "A"),
-        MatrixRow("q_b", "B", is_reversed=True),
-        MatrixRow("q_c", "C", accept=("0",)),
-    ]
+    turned, check = MatrixRow("q_b", "B", is_reversed=True), MatrixRow("q_c", "C", accept=("0",))
+    rows = [MatrixRow("q_a", "A"), turned, check]
     question = {"score": "mean", "points": [0, 5, 10]}
     assert scale_scores(question, {"q_a": "10", "q_b": "0", "q_c": "5"}, rows) == {None: 10.0}
     assert scale_scores(question | {"score": "sum"}, {"q_a": "10", "q_b": 5}, rows) == {None: 15.0}
@@ -358,10 +335,6 @@ def test_scores_turn_reversed_rows_on_any_numbers():
 def test_branching_follows_values_and_ranges_of_earlier_answers():
     only = conditions({"age": "60 to 99", "scripts": ["Latin", "Greek"]})
     assert is_asked(only, {"age": 60, "scripts": ["Greek"]})
-    for answers in (
-        {"age": 59, "scripts": ["Greek"]},
-        {"age": 70, "scripts": []},
-        {"age": "old", "scripts": "Latin"},
-        {},
-    ):
-        assert not is_asked(only, answers)
+    for age, scripts in ((59, ["Greek"]), (70, []), ("old", "Latin")):
+        assert not is_asked(only, {"age": age, "scripts": scripts})
+    assert not is_asked(only, {})

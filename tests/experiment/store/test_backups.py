@@ -221,14 +221,8 @@ def test_platform_ids_are_forgotten_when_they_are_due_in_backups_too(tmp_path, p
             session = begin(store, plan, name[-1])
             do(store, r.add_person, "positions", session, "prolific", name, {"PROLIFIC_PID": name})
         long_ago = "2026-01-01T00:00:00.000Z"
-        store.write(
-            lambda c: (
-                c.execute(
-                    update(people).where(people.c.external_id == "old-id-0001").values(created_at=long_ago)
-                )
-                and None
-            )
-        ).result()
+        old = update(people).filter_by(external_id="old-id-0001").values(created_at=long_ago)
+        store.write(lambda c: c.execute(old).close()).result()
         copy = back_up(store.address, tmp_path / "backups", stem="study")
         assert upkeep.forget_platform_ids(kept(store, tmp_path, None)) == 0
         upkeep.Maintenance([kept(store, tmp_path, 30)], (), print, lambda *noted: None).round()

@@ -232,13 +232,8 @@ def test_the_scope_names_what_lies_beyond_reach(study, plan, make_trial):
         assert count(store, sessions) == 4
     told = "\n".join(scope.beyond)
     assert scope.derived == 1 and scope.sessions[0].trials == 40
-    for part in (
-        "reports/2026-11-21",
-        "/nowhere",
-        f"{study}: an export",
-        "remote-judge",
-        "recruitment platform",
-    ):
+    named = ("reports/2026-11-21", "/nowhere", f"{study}: an export", "remote-judge", "recruitment platform")
+    for part in named:
         assert part in told
 
 

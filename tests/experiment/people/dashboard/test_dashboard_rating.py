@@ -114,7 +114,7 @@ def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(rated, vi
     page = visit("cora", rated).get("/admin/small/rating").text
     told = words_of(page)
     assert re.search("garden|basket|planet|marble", told) and "What is it about?" in told and "both" in told
-    secrets = (
+    secrets = [
         "agrden",
         "absket",
         "lpanet",
@@ -124,8 +124,8 @@ def test_raters_see_the_intact_text_and_nothing_of_reader_or_condition(rated, vi
         "restorer",
         "human",
         "correct",
-        "f" * 12,
-    )
+        "ffffffffffff",
+    ]
     assert not [secret for secret in secrets if secret in told]
     assert "f" * 32 not in page
 
@@ -178,13 +178,8 @@ def test_reports_are_told_how_far_raters_agree_and_not_who_they_are(rated, visit
     rate_all(visit("dan", rated), lambda text: 0 if "game" in text else 2 if "plants" in text else 1)
     rate_all(visit("cora", rated), lambda text: 2 if "plants" in text else 1)
     told = told_of(rated)
-    assert [told[name] for name in ("raters", "answers", "complete", "differing", "decided")] == [
-        2,
-        6,
-        6,
-        1,
-        0,
-    ]
+    counts = {"raters": 2, "answers": 6, "complete": 6, "differing": 1, "decided": 0}
+    assert {name: told[name] for name in counts} == counts
     (pair,) = told["agreements"]
     assert (pair["raters"], pair["answers"], pair["same"], pair["weights"]) == ([1, 2], 6, 5, "quadratic")
     assert pair["low"] < pair["kappa"] < pair["high"]

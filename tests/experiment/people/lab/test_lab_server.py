@@ -182,9 +182,8 @@ def test_kiosk_prints_a_shortcut_for_each_system_and_makes_no_certificate(make_s
     with serving(make_study().folder, config, "--kiosk", "--host", ADDRESS) as wait_for:
         said = wait_for(r"reached\s+127\.0\.0\.1:\d+")
     for system in ("Windows", "macOS", "Linux"):
-        assert re.search(
-            rf"{system}\s.*--unsafely-treat-insecure-origin-as-secure=http://127\.0\.0\.1:\d+ ", said
-        )
+        switch = r"--unsafely-treat-insecure-origin-as-secure=http://127\.0\.0\.1:\d+ "
+        assert re.search(rf"{system}\s.*{switch}", said)
     assert not (config / "wrods" / "lab").exists()
 
 

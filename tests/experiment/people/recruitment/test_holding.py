@@ -48,9 +48,8 @@ def test_a_script_gets_no_code_and_fills_no_place_until_it_is_released(serving, 
     assert script.finish(5).body["completion_code"] is None, "asking again does not help"
     assert taken(site) == (0, 0)
     (people,) = site.read(readers_of, "small")
-    assert list(people["states"].values()) == [1] and "finished" not in people["states"], (
-        "as `wrods status` shows"
-    )
+    # as `wrods status` shows
+    assert list(people["states"].values()) == [1] and "finished" not in people["states"]
     assert site.begin().status == 201, "the only place is free"
 
     assistant = visit("ben", site)
