@@ -167,14 +167,10 @@ def _found(connection: Connection, row: Mapping[str, Any]) -> PersonSession:
     trials_stored = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
     named = select(people.c.source, people.c.external_id).where(people.c.session_id == session_id)
     names = connection.execute(named.where(people.c.source.not_in((TYPED, NETWORK))))
+    same = ("session_id", "reader", "participant_id", "state", "is_pilot", "station")
     return PersonSession(
-        session_id=session_id,
+        **{name: row[name] for name in same},
         person=str(row["person_key"] or session_id),
-        reader=row["reader"],
-        participant_id=row["participant_id"],
-        state=row["state"],
-        is_pilot=row["is_pilot"],
-        station=row["station"],
         began_at=row["created_at"],
         trials=int(connection.scalar(trials_stored) or 0),
         known_as=tuple(f"{source} {external_id}" for source, external_id in names),

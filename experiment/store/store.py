@@ -33,6 +33,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import URL, Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError, SQLAlchemyError
 
+from experiment.store.backups import FOLDER
 from experiment.store.damage import WITHIN_S, check_file, damaged, unreadable_json
 from experiment.store.database import (
     DamagedStore,
@@ -278,7 +279,6 @@ def _as_store_error(error: BaseException | None) -> StoreError:
 
 
 MIGRATIONS = Path(__file__).parent / "migrations"
-BACKUPS = "backups"
 
 
 def revision_of(connection: Connection) -> str | None:
@@ -340,7 +340,7 @@ def _run_migrations(connection: Connection, scripts: Path, latest: str) -> None:
 
 
 def _back_up(database: Path, revision: str) -> Path:
-    folder = database.parent / BACKUPS
+    folder = database.parent / FOLDER
     folder.mkdir(exist_ok=True)
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     copy = folder / f"{database.stem}-{re.sub(r'[^0-9A-Za-z]', '', revision)}-{moment}.db"

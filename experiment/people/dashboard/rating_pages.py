@@ -109,11 +109,10 @@ def take_rating(study: str) -> AnyResponse:
     words = request.form.get("note", "").strip()[:LONGEST_NOTE]
     if answer is None or value is None:
         abort(400, "Please choose a rating for an answer that is to be rated.")
+    given = StoredRating(who, value, words)
     try:
         service.store.write(
-            lambda connection: rate(
-                connection, study, settings, answer.place, StoredRating(who, value, words)
-            )
+            lambda connection: rate(connection, study, settings, answer.place, given)
         ).result()
     except NotRated as refusal:
         flash(str(refusal))
@@ -166,11 +165,10 @@ def take_decision(study: str) -> AnyResponse:
         abort(400, "You rated this answer yourself: it takes a third rater, or a discussion.")
     words = request.form.get("note", "").strip()[:LONGEST_NOTE]
     note_text = {"third": "third rater", "discussion": DISCUSSION}[how] + (f": {words}" if words else "")
+    given = StoredRating(who, value, note_text)
     try:
         service.store.write(
-            lambda connection: decide(
-                connection, study, settings, answer.place, StoredRating(who, value, note_text)
-            )
+            lambda connection: decide(connection, study, settings, answer.place, given)
         ).result()
     except NotRated as refusal:
         flash(str(refusal))

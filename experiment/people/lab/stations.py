@@ -42,12 +42,14 @@ class Unfinished:
 
 def unfinished_at(connection: Connection, study: str, station: str) -> list[Unfinished]:
     """Return the unfinished sessions of a station, the latest first."""
-    query = (
-        select(sessions)
-        .filter_by(study=study, station=station, state="started", reader_kind="human", is_pilot=False)
-        .order_by(sessions.c.last_seen_at.desc())
-        .limit(MOST)
-    )
+    begun = {
+        "study": study,
+        "station": station,
+        "state": "started",
+        "reader_kind": "human",
+        "is_pilot": False,
+    }
+    query = select(sessions).filter_by(**begun).order_by(sessions.c.last_seen_at.desc()).limit(MOST)
     return [_unfinished(connection, dict(row)) for row in connection.execute(query).mappings()]
 
 
@@ -208,22 +210,13 @@ def certificate_file() -> Response:
 def kiosk() -> str:
     """Show the shortcuts, one for each system and study."""
     lab = _lab()
-    studies = [
-        {
-            "id": service.study,
-            "title": service.title,
-            "systems": [
-                {
-                    "name": system.name,
-                    "file": system.file,
-                    "command": command(system, _page(lab, service.study)),
-                }
-                for system in SYSTEMS
-            ],
-        }
-        for service in this_site().services.values()
-    ]
-    return render_template("lab/kiosk.html", studies=studies, has_certificate=lab.authority is not None)
+    return render_template(
+        "lab/kiosk.html",
+        services=this_site().services.values(),
+        systems=SYSTEMS,
+        command=lambda system, study: command(system, _page(lab, study)),
+        has_certificate=lab.authority is not None,
+    )
 
 
 @lab_pages.get("/kiosk/<study>/<name>")
