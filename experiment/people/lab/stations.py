@@ -42,14 +42,8 @@ class Unfinished:
 
 def unfinished_at(connection: Connection, study: str, station: str) -> list[Unfinished]:
     """Return the unfinished sessions of a station, the latest first."""
-    begun = {
-        "study": study,
-        "station": station,
-        "state": "started",
-        "reader_kind": "human",
-        "is_pilot": False,
-    }
-    query = select(sessions).filter_by(**begun).order_by(sessions.c.last_seen_at.desc()).limit(MOST)
+    begun = select(sessions).filter_by(study=study, state="started", reader_kind="human", is_pilot=False)
+    query = begun.filter_by(station=station).order_by(sessions.c.last_seen_at.desc()).limit(MOST)
     return [_unfinished(connection, dict(row)) for row in connection.execute(query).mappings()]
 
 

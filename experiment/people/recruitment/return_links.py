@@ -342,9 +342,9 @@ def _held(
 def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[str]:
     """Return the missing answers that admit a reader: eligibility, instructions, practice with a criterion."""
     query = select(events.c.detail).filter_by(session_id=row["session_id"], kind="answers")
-    details = connection.scalars(query.order_by(events.c.event_id))
+    stored = connection.scalars(query.order_by(events.c.event_id))
     # pages of earlier versions could send such events with any detail
-    details = [detail for detail in details if {"screen", "answers"} <= (detail or {}).keys()]
+    details = [detail for detail in stored if {"screen", "answers"} <= (detail or {}).keys()]
     missing = []
     for screen in row["plan"]["screens"]:
         if _has_criterion(screen):
