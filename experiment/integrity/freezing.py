@@ -70,8 +70,8 @@ def read_freeze(folder: Path) -> Frozen | None:
         return None
     try:
         given = json.loads(file.read_text("utf-8"))
-        names = ("hash", "design_hash", "frozen_at", "locked", "sessions_before")
-        frozen = Frozen(*(given[name] for name in names), earlier=tuple(given["earlier"]))
+        same = ("hash", "design_hash", "frozen_at", "locked", "sessions_before")
+        frozen = Frozen(**{name: given[name] for name in same}, earlier=tuple(given["earlier"]))
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"{file} cannot be read as a freeze", mend="Take the file back from a copy."

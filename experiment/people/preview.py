@@ -161,7 +161,7 @@ def create_preview_app(study: Study, model: str | None = None) -> Flask:
         now, plan = present()
         view, pack = participant_view(plan, is_preview=True), now.study.pack
         about = {"title": view["title"], "language": now.study.language, "direction": pack.direction}
-        nobody = {"participant": None, "platform": {}, "ask_participant": False}
+        nobody: dict[str, Any] = {"participant": None, "platform": {}, "ask_participant": False}
         places = {"api": "/nowhere", "media": "/media/", "plugins": "/own/"}
         shown = {"study": now.study.id, "messages": pack.texts, "mode": "preview"}
         config = nobody | places | shown | {"preview_plan": view | {"screens": _only(view["screens"])}}

@@ -611,18 +611,18 @@ class _Judge:
         evidence: tuple[FailedCheck, ...],
     ) -> Line:
         here: Mapping[str, Any] = {} if row is None else row
-        # without a submission, the id by which the platform knows the person
-        named = submission or Submission(here.get("external_id"), None, None, None, None)
+        told: Mapping[str, Any] = {} if submission is None else asdict(submission)
         return Line(
-            external_id=named.external_id,
-            submission_id=named.submission_id,
+            # by which the platform knows the person
+            external_id=told.get("external_id", here.get("external_id")),
+            submission_id=told.get("submission_id"),
             session_id=here.get("session_id"),
             reader=here.get("reader"),
             state=here.get("state"),
-            status=named.status,
-            code=named.code,
+            status=told.get("status"),
+            code=told.get("code"),
             expected_code=self._expected(row),
-            minutes=named.minutes,
+            minutes=told.get("minutes"),
             minutes_here=None if row is None else _minutes_here(row),
             verdict=verdict,
             trials=here.get("n_trials", 0),
