@@ -143,7 +143,8 @@ def sessions_of_person(
     by_id: dict[str, Row] = {}
     for source, external_id in identities.items():
         query = select(sessions).join(people, people.c.session_id == sessions.c.session_id)
-        theirs = query.filter_by(study=study, source=source, external_id=external_id)
+        named = (people.c.source == source, people.c.external_id == external_id)
+        theirs = query.where(people.c.study == study, *named)
         by_id |= {row["session_id"]: row for row in _rows(connection, theirs)}
     counted = (row for row in by_id.values() if pilots or not row["is_pilot"])
     return sorted(counted, key=lambda row: str(row["created_at"]), reverse=True)
