@@ -2,5 +2,3 @@
 
 from analysis.costs.ratios import cost_profiles, log_ratios, profiles, time_scales, unit_costs
 from analysis.costs.words import linking, spill_over
-
-__all__ = ["cost_profiles", "linking", "log_ratios", "profiles", "spill_over", "time_scales", "unit_costs"]

@@ -3,5 +3,3 @@
 from analysis.letters.changes import letter_changes
 from analysis.letters.letter_costs import letter_contrast, letter_costs
 from analysis.letters.predictor_comparison import Competing, competing_predictors
-
-__all__ = ["Competing", "competing_predictors", "letter_changes", "letter_contrast", "letter_costs"]

@@ -44,38 +44,3 @@ from analysis.mixed.prediction import (
 )
 from analysis.mixed.r_script import lme4_program
 from analysis.mixed.result import Fit, VarianceComponent
-
-__all__ = [
-    "APPROXIMATE",
-    "Bootstrap",
-    "CategoryMargins",
-    "Fit",
-    "LikelihoodRatio",
-    "Margins",
-    "Note",
-    "RSquared",
-    "VarianceComponent",
-    "anova",
-    "bootstrap",
-    "category_margins",
-    "completed",
-    "equivalence_tests",
-    "fit",
-    "influence",
-    "joint_test",
-    "kenward_roger",
-    "likelihood_ratio_test",
-    "linear_contrasts",
-    "lme4_program",
-    "margins",
-    "predict",
-    "profile_intervals",
-    "r_squared",
-    "random_modes",
-    "residuals",
-    "simulate",
-    "simulated_residuals",
-    "sketch",
-    "trends",
-    "with_degrees",
-]

@@ -63,24 +63,10 @@ FACTOR_FUNCTIONS = frozenset(
 """Functions whose value is a factor."""
 
 FUNCTIONS = FACTOR_FUNCTIONS.union(
-    {
-        "I",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "exp",
-        "expm1",
-        "sqrt",
-        "abs",
-        "sign",
-        "round",
-        "floor",
-        "ceiling",
-    },
-    {"sin", "cos", "tan", "tanh", "scale", "poly", "ns", "bs", "pmin", "pmax", "ifelse"},
-    {"mean", "median", "sd", "min", "max", "dummy", "c", "cbind", "offset"},
-    {"as.numeric", "as.integer", "as.logical", "as.vector"},
+    ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs", "sign", "round", "floor", "ceiling"),
+    ("sin", "cos", "tan", "tanh", "scale", "poly", "ns", "bs", "pmin", "pmax", "ifelse", "c", "cbind", "I"),
+    ("mean", "median", "sd", "min", "max", "dummy", "offset"),
+    ("as.numeric", "as.integer", "as.logical", "as.vector"),
 )
 """Functions that a formula may call."""
 
@@ -375,18 +361,16 @@ def nodes_of(node: Node) -> Iterator[Node]:
         yield from nodes_of(part)
 
 
+_OF_FIRST = {"C", "dummy", "cut", "relevel", "factor"}
+"""Functions that read columns in their first argument alone."""
+
+
 def columns_of(node: Node) -> tuple[str, ...]:
     """Return the data columns that an expression reads, each once, in order of appearance."""
     match node:
         case Name(name):
             return () if name in CONSTANTS else (name,)
-        case FunctionCall(function, (factor, *_), _) if bare(function) in {
-            "C",
-            "dummy",
-            "cut",
-            "relevel",
-            "factor",
-        }:
+        case FunctionCall(function, (factor, *_), _) if bare(function) in _OF_FIRST:
             return columns_of(factor)
     parts = [
         part

@@ -359,10 +359,6 @@ def _no_contrast(text: str, levels: Levels) -> PlanFault:
     return PlanFault(f" is {text!r}; {reason}", f"{forms}; {listing}.", given=given, known=all_levels)
 
 
-CODINGS = ("sum", "treatment", "helmert", "sdif", "planned")
-"""How levels of a factor become columns of a model: as R's ``contr.*`` functions, or from the planned contrasts."""
-
-
 def planned_differences(
     contrasts: Iterable[LevelDifference], levels: Collection[str]
 ) -> dict[str, dict[str, float]]:

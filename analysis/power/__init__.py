@@ -4,16 +4,3 @@ from analysis.power.assumptions import assumed, from_table
 from analysis.power.curves import needed, power_table, tell
 from analysis.power.expected import expected_precision
 from analysis.power.simulation import SimulationQuestion, grid, planned_of, simulate
-
-__all__ = [
-    "SimulationQuestion",
-    "assumed",
-    "expected_precision",
-    "from_table",
-    "grid",
-    "needed",
-    "planned_of",
-    "power_table",
-    "simulate",
-    "tell",
-]
