@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -99,17 +99,6 @@ MAD_TO_SD = 1.4826
 """What makes the median absolute deviation of a normal distribution its standard deviation."""
 
 
-class TimeRule(Protocol):
-    """A rule that decides which times count."""
-
-    @property
-    def said(self) -> str:
-        """Why a time does not count, in words."""
-
-    def keeps(self, rows: pd.DataFrame, measure: str) -> pd.Series[bool]:
-        """Return which rows have a time that counts."""
-
-
 @dataclass(frozen=True)
 class Bounds:
     """Times in milliseconds within which a trial is used; both ends belong to the range."""
@@ -190,6 +179,10 @@ class SpreadTrimming:
         else:
             spread = MAD_TO_SD * distance.groupby(keys, dropna=False, observed=True).transform("median")
         return (distance <= self.k * spread) | ~(spread > 0)
+
+
+TimeRule = Bounds | EveryTime | SpreadTrimming
+"""A rule that decides which times count: it ``keeps`` them, and ``said`` is why another does not count."""
 
 
 def time_bounds(exclude: dict[str, Any], measure: str) -> Bounds | None:

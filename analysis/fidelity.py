@@ -13,7 +13,7 @@ from scipy import sparse, stats
 
 from analysis.answers import failures_as_wrong, judged, not_failed
 from analysis.arrays import Array, Mask
-from analysis.costs.ratios import CostProfile, Profile, crossed_profile, paired_profile
+from analysis.costs.ratios import CostProfile, Profile, group_profiles
 from analysis.measures.resampling import RESAMPLES, draw_units, interval, spearman_brown, with_ends
 from analysis.plan import PLANNABLE, Bound, LevelDifference
 from analysis.readers import PARTICIPANT_KINDS, group_order
@@ -320,26 +320,12 @@ def trial_profiles(
     tables: Tables, factor: str, measure: str, *, resamples: int = RESAMPLES
 ) -> list[CostProfile]:
     """Return what each level costs every reader group that has a measure; more is worse."""
-    all_levels = tables.levels_of(factor)
     rows = item_values(tables.trials, factor, measure).rename(columns={"unit": "reader"})
     if measure in ("correct", "margin"):
         rows["value"] = -rows["value"]
-    study = str(tables.dictionary["study"])
-    measure_name = "accuracy" if measure == "correct" else measure
-    profiles = []
-    for group in group_order(rows):
-        rows_of_group = rows[rows["reader_group"] == group]
-        levels = tuple(level for level in all_levels if (rows_of_group[factor] == level).any())
-        if len(levels) < 2 or levels[0] != all_levels[0]:
-            continue
-        kind = str(rows_of_group["reader_kind"].iloc[0])
-        make = crossed_profile if kind in PARTICIPANT_KINDS else paired_profile
-        try:
-            profile = make(rows_of_group, factor, levels, stable_seed(study, measure_name, group), resamples)
-        except UserError:  # no item in two levels: nothing to compare
-            continue
-        profiles.append(CostProfile(group, kind, measure, profile, 0))
-    return profiles
+    seed = (str(tables.dictionary["study"]), "accuracy" if measure == "correct" else measure)
+    found = group_profiles(rows, factor, tuple(tables.levels_of(factor)), seed, resamples)
+    return [CostProfile(group, kind, measure, profile, 0) for group, kind, profile in found]
 
 
 def rank_agreement(people: CostProfile, models: Sequence[CostProfile]) -> pd.DataFrame:

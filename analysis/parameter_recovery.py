@@ -123,10 +123,7 @@ def _given(measure: Measure, tables: Tables) -> dict[str, Any]:
     truth = tables.dictionary["truth"]
     if measure.region is not None:
         return {"scale": "log_ms", "effects": truth["regions"]["effects"][measure.region]}
-    return {
-        **truth[TRUTH_OF[measure.name]],
-        **(scale_of_ratings(tables) or {} if measure == RATING else {}),
-    }
+    return {**truth[TRUTH_OF[measure.name]], **(scale_of_ratings(tables) or {} if measure == RATING else {})}
 
 
 def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:

@@ -162,7 +162,7 @@ def group_profiles(
     rows: pd.DataFrame,
     factor: str,
     levels: tuple[str, ...],
-    seed: tuple[str, str],
+    seed: tuple[str, ...],
     resamples: int = RESAMPLES,
 ) -> Iterator[tuple[str, str, Profile]]:
     """Yield each reader group with its kind and its profile, where it has an item both in the first level and in another."""
@@ -172,9 +172,9 @@ def group_profiles(
         present = tuple(level for level in levels if (rows_of_group[factor] == level).any())
         if len(present) > 1 and present[0] == levels[0]:
             make = crossed_profile if kinds[group] in PARTICIPANT_KINDS else paired_profile
-            of_group = stable_seed(seed[0], "cost", seed[1], group)
-            with suppress(UserError):  # no item in two levels: nothing to divide by
-                yield group, kinds[group], make(rows_of_group, factor, present, of_group, resamples)
+            with suppress(UserError):  # no item in two levels: nothing to compare
+                profile = make(rows_of_group, factor, present, stable_seed(*seed, group), resamples)
+                yield group, kinds[group], profile
 
 
 def crossed_profile(
@@ -374,7 +374,7 @@ def cost_profiles(costs: UnitCosts, *, study: str = "", resamples: int = RESAMPL
     results = []
     for measure, rows in costs.rows.groupby("measure", sort=False):
         logged, missing = rows[rows["value"].notna()], rows.loc[rows["value"].isna(), "reader_group"]
-        seed = (study, str(measure))
+        seed = (study, "cost", str(measure))
         for group, kind, profile in group_profiles(logged, costs.factor, costs.levels, seed, resamples):
             results.append(CostProfile(group, kind, str(measure), profile, int((missing == group).sum())))
     return results
@@ -407,7 +407,7 @@ def costs_by_level(
     rows = rows.assign(item=item_names(rows))
     rows = rows[rows["reader_kind"].isin(PARTICIPANT_KINDS)] if measure.logged else rows
     costs = []
-    for group, kind, profile in group_profiles(rows, factor, levels, (study, measure.name)):
+    for group, kind, profile in group_profiles(rows, factor, levels, (study, "cost", measure.name)):
         estimated = profile.with_estimated(analyses, measure.name, group)
         for level, *values in estimated.costs():
             cost, *ends = [as_percent(value) if measure.logged else -100 * value for value in values]

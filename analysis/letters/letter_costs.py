@@ -308,7 +308,7 @@ def group_costs(
     return [
         GroupCosts(group, kind, profile, {level: int(items[group, level]) for level in profile.levels})
         for group, kind, profile in group_profiles(
-            rows, "level", (INTACT, *levels), (study, measure), resamples
+            rows, "level", (INTACT, *levels), (study, "cost", measure), resamples
         )
     ]
 
