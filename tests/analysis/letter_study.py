@@ -182,6 +182,12 @@ def study_rows(
     return pd.DataFrame(rows)
 
 
+def timed_out(rows: pd.DataFrame, lost: Any) -> pd.DataFrame:
+    """Return rows of which the lost ones have no answer, by a timeout."""
+    missing = {name: rows[name].astype(object).mask(lost, None) for name in ("correct", "response")}
+    return rows.assign(response_status=rows["response_status"].mask(lost, "timeout"), **missing)
+
+
 def write_handover(folder: Path, trials: pd.DataFrame, **changes: Any) -> Path:
     """Write trials and a dictionary as experiment.exporting.export does."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -57,58 +57,38 @@ def linked(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return load(study(tmp_path_factory.mktemp("linked"), people=16, items=18, linked=True))
 
 
-def cells_of(values: dict[tuple[str, str, str], float]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [(reader, item, level, value) for (reader, item, level), value in values.items()],
-        columns=["reader", "item", "position", "value"],
+def cells_of(text: str) -> pd.DataFrame:
+    """Read cells from text: reader, item, position and value of each, parted by semicolons."""
+    rows = pd.DataFrame(
+        [cell.split() for cell in text.split(";")], columns=["reader", "item", "position", "value"]
     )
+    return rows.astype({"value": float})
+
+
+INTACT_AND_FINAL: Any = ("position", ("intact", "final"), 1, 200)
 
 
 def test_a_profile_is_the_mean_over_participants_of_their_own_differences() -> None:
-    rows = cells_of(
-        {
-            ("a", "1", "intact"): 1.0,
-            ("a", "2", "intact"): 3.0,
-            ("a", "3", "final"): 5.0,
-            ("b", "1", "intact"): 10.0,
-            ("b", "2", "final"): 11.0,
-            ("b", "3", "final"): 14.0,
-        }
-    )
-    found = crossed_profile(rows, "position", ("intact", "final"), seed=1, resamples=200)
+    cells = "a 1 intact 1; a 2 intact 3; a 3 final 5; b 1 intact 10; b 2 final 11; b 3 final 14"
+    found = crossed_profile(cells_of(cells), *INTACT_AND_FINAL)
     assert found.estimate[0] == pytest.approx(((5 - 2) + (12.5 - 10)) / 2)
     assert (found.participants, found.items, found.resampled) == (2, 3, "participants and items")
+    alone = crossed_profile(cells_of("a 1 intact 1; a 2 final 3"), *INTACT_AND_FINAL)
+    assert alone.estimate[0] == 2.0 and np.isnan(alone.interval(0).low), "one participant has no interval"
 
 
 def test_a_models_profile_pairs_its_items_and_leaves_out_those_without_both() -> None:
-    rows = cells_of(
-        {
-            ("m", "1", "intact"): 1.0,
-            ("m", "1", "final"): 2.0,
-            ("m", "2", "intact"): 4.0,
-            ("m", "2", "final"): 7.0,
-            ("m", "3", "final"): 100.0,
-        }
-    )
-    found = paired_profile(rows, "position", ("intact", "final"), seed=1, resamples=200)
-    assert found.estimate[0] == pytest.approx(2.0)
+    cells = "m 1 intact 1; m 1 final 2; m 2 intact 4; m 2 final 7; m 3 final 100"
+    found = paired_profile(cells_of(cells), *INTACT_AND_FINAL)
     assert found.items == 2
-    assert found.draws.min() == pytest.approx(1.0)
-    assert found.draws.max() == pytest.approx(3.0)
-
-
-def test_a_profile_of_one_participant_has_no_interval() -> None:
-    rows = cells_of({("a", "1", "intact"): 1.0, ("a", "2", "final"): 3.0})
-    found = crossed_profile(rows, "position", ("intact", "final"), seed=1, resamples=50)
-    assert found.estimate[0] == 2.0
-    assert np.isnan(found.interval(0).low)
+    ends = (found.estimate[0], found.draws.min(), found.draws.max())
+    assert ends == pytest.approx((2.0, 1.0, 3.0))
 
 
 def test_a_profile_without_an_intact_level_is_refused() -> None:
-    with pytest.raises(UserError, match="'intact'"):
-        crossed_profile(cells_of({("a", "1", "final"): 1.0}), "position", ("intact", "final"), seed=1)
-    with pytest.raises(UserError, match=r"item .*'intact'"):
-        paired_profile(cells_of({("a", "1", "final"): 1.0}), "position", ("intact", "final"), seed=1)
+    for make, said in ((crossed_profile, "'intact'"), (paired_profile, r"item .*'intact'")):
+        with pytest.raises(UserError, match=said):
+            make(cells_of("a 1 final 1"), *INTACT_AND_FINAL)
 
 
 def test_the_crossed_bootstrap_covers_the_true_cost_about_as_often_as_it_says() -> None:

@@ -43,27 +43,18 @@ def test_values_that_only_print_alike_are_not_both_extremes(size: float) -> None
 
 @pytest.mark.parametrize("pooled", [False, True])
 def test_a_note_has_dots_only_where_they_are_drawn(pooled: bool) -> None:
-    ends = {
+    cell = {"reader_group": "human", "kind": "human", "level": "", "d_prime": 0.5, "criterion": 0.4}
+    cell |= {
         f"{name}_{end}": value
         for name in ("d_prime", "criterion")
         for end, value in (("low", 0.1), ("high", 0.9))
     }
-    cell = {
-        "reader_group": "human",
-        "kind": "human",
-        "level": "",
-        "d_prime": 0.5,
-        "criterion": 0.4,
-        "pooled": pooled,
-        **ends,
-    }
+    counts = dict.fromkeys(COUNTED, 4)
     readers = pd.DataFrame(
-        [
-            {"reader_group": "human", **dict.fromkeys(COUNTED, 4), "d_prime": n / 4, "criterion": n / 8}
-            for n in range(4)
-        ]
+        [{"reader_group": "human", **counts, "d_prime": n / 4, "criterion": n / 8} for n in range(4)]
     )
-    drawing = sensitivity_figure("one", pd.DataFrame([cell]), readers, None, "yes", "no")
+    cells = pd.DataFrame([cell | {"pooled": pooled}])
+    drawing = sensitivity_figure("one", cells, readers, None, "yes", "no")
     dots = [len(drawn.get_offsets()) for axes in drawing.figure.axes for drawn in axes.collections]
     assert (len(readers) in dots) is not pooled
     assert ("no dots" in drawing.note) is pooled

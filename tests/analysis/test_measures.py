@@ -52,7 +52,7 @@ from analysis.plan_runner import analyse_missingness, analyse_shares
 from analysis.planned import plans
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import PLANNED, study_rows
+from tests.analysis.letter_study import PLANNED, study_rows, timed_out
 from tests.analysis.measured import trials_of
 
 
@@ -64,26 +64,33 @@ def ten_answers() -> pd.DataFrame:
     return trials_of([{"cond": "kf", **row} for row in rows])
 
 
-def test_accuracy_is_given_with_failures_wrong_left_out_and_at_chance() -> None:
+def test_answers_that_failed_are_counted_by_kind_as_wrong_left_out_and_at_chance() -> None:
     (row,) = accuracy(ten_answers().assign(chance=0.25), ["cond"]).to_dict("records")
     assert (row["trials"], row["valid"], row["missing"], row["correct"]) == (10, 7, 3, 6)
-    assert row["wrong"] == pytest.approx(6 / 10)
-    assert row["valid_only"] == pytest.approx(6 / 7)
-    assert row["chance"] == pytest.approx((6 + 3 * 0.25) / 10)
-    assert (row["lowest"], row["highest"]) == (pytest.approx(0.6), pytest.approx(0.9))
+    shares = {
+        "wrong": 6 / 10,
+        "valid_only": 6 / 7,
+        "chance": (6 + 3 * 0.25) / 10,
+        "lowest": 0.6,
+        "highest": 0.9,
+    }
+    assert {name: row[name] for name in shares} == pytest.approx(shares)
     for way in ("wrong", "valid_only", "chance"):
         assert row[f"{way}_low"] < row[way] < row[f"{way}_high"]
+    (row,) = missingness(ten_answers(), ["cond"]).to_dict("records")
+    assert (row["trials"], row["missing"], row["missing_share"]) == (11, 3, pytest.approx(3 / 11))
+    assert (row["refused"], row["timeout"], row["unparsed"], row["valid"]) == (1, 1, 1, 8)
+    nothing = trials_of([{"correct": None, "response_status": "unparsed", "answer": "A"}] * 4)
+    for trials, expected in ((ten_answers(), (0.6, 6 / 7, 0.3)), (nothing, (0, np.nan, 1))):
+        (row,) = adjusted_accuracy(trials).to_dict("records")
+        found = row["accuracy"], row["adjusted_accuracy"], row["out_of_context_ratio"]
+        assert found == pytest.approx(expected, nan_ok=True)
 
 
 def test_a_persons_interval_is_over_participants() -> None:
+    person = {"reader_kind": "human", "reader_group": "human"}
     rows = [
-        {
-            "reader_kind": "human",
-            "reader_group": "human",
-            "reader": reader,
-            "correct": right,
-            "session_id": reader,
-        }
+        {**person, "reader": reader, "session_id": reader, "correct": right}
         for reader, right in (("P1", 1.0), ("P2", 0.0), ("P3", 1.0))
         for _ in range(50)
     ]
@@ -92,39 +99,11 @@ def test_a_persons_interval_is_over_participants() -> None:
     assert (row["wrong_low"], row["wrong_high"]) == (0.0, 1.0)
 
 
-def test_missing_answers_are_counted_by_kind() -> None:
-    (row,) = missingness(ten_answers(), ["cond"]).to_dict("records")
-    assert (row["trials"], row["missing"], row["missing_share"]) == (11, 3, pytest.approx(3 / 11))
-    assert (row["refused"], row["timeout"], row["unparsed"], row["valid"]) == (1, 1, 1, 8)
-
-
-def test_adjusted_accuracy_is_that_of_the_answered() -> None:
-    (row,) = adjusted_accuracy(ten_answers()).to_dict("records")
-    assert (row["accuracy"], row["adjusted_accuracy"]) == (pytest.approx(0.6), pytest.approx(6 / 7))
-    assert row["out_of_context_ratio"] == pytest.approx(0.3)
-    nothing = trials_of([{"correct": None, "response_status": "unparsed", "answer": "A"}] * 4)
-    (row,) = adjusted_accuracy(nothing).to_dict("records")
-    assert row["accuracy"] == 0
-    assert np.isnan(row["adjusted_accuracy"])
-    assert row["out_of_context_ratio"] == 1
-
-
 def test_chance_is_one_of_the_items_choices() -> None:
-    trials = trials_of(
-        [
-            {"item_id": "a", "cond": "kf"},
-            {"item_id": "b", "cond": "kf"},
-            {"item_id": "a", "cond": "kf", "trial_type": "recover"},
-        ]
-    )
-    items = pd.DataFrame(
-        {
-            "set": "words",
-            "item_id": ["a", "b"],
-            "cond": "kf",
-            "choices": [json.dumps(["x", "y"]), json.dumps(list("abcd"))],
-        }
-    )
+    trials = trials_of([{"item_id": item, "cond": "kf"} for item in "aba"])
+    trials.loc[2, "trial_type"] = "recover"
+    choices = [json.dumps(list(letters)) for letters in ("xy", "abcd")]
+    items = pd.DataFrame({"set": "words", "item_id": ["a", "b"], "cond": "kf", "choices": choices})
     assert list(with_chance(trials, items, {"cond": ["kf"]})["chance"]) == [0.5, 0.25, 0.0]
     with pytest.raises(UserError, match=r"choices 1\b"):
         with_chance(trials, items[:1], {"cond": ["kf"]})
@@ -135,10 +114,7 @@ def missing_study() -> pd.DataFrame:
     test = ~rows["is_practice"].astype(bool)
     lost = test & (rows["position"] == "initial") & (rows["trial_index"] % 3 == 0)
     lost |= test & (rows["position"] != "initial") & (rows["trial_index"] % 11 == 0)
-    rows["correct"] = rows["correct"].astype(object)
-    rows.loc[lost, "response_status"] = "timeout"
-    rows.loc[lost, ["correct", "response"]] = None
-    return rows
+    return timed_out(rows, lost)
 
 
 def test_missingness_is_modelled_by_condition(handover: Make) -> None:
@@ -215,15 +191,10 @@ def answered(shares: dict[str, float], items: int, group: str = "m") -> list[dic
 
 
 def test_relative_gains_have_intervals_and_flags() -> None:
-    trials = trials_of(
-        [
-            *answered({"ori": 0.9, "kf": 0.7, "sub": 0.4}, 100),
-            *answered({"ori": 0.45, "kf": 0.44, "sub": 0.4}, 20, "weak"),
-        ]
-    )
-    table = relative_gains(trials, "cond", intact="ori", substituted="sub").set_index(
-        ["reader_group", "cond"]
-    )
+    weak = answered({"ori": 0.45, "kf": 0.44, "sub": 0.4}, 20, "weak")
+    trials = trials_of([*answered({"ori": 0.9, "kf": 0.7, "sub": 0.4}, 100), *weak])
+    table = relative_gains(trials, "cond", intact="ori", substituted="sub")
+    table = table.set_index(["reader_group", "cond"])
     strong = table.loc[("m", "kf")]
     assert strong["rpg"] == pytest.approx(60.0)
     assert strong["rpg_low"] < 60 < strong["rpg_high"]
@@ -268,12 +239,12 @@ def test_cost_ratios_by_hand_published_and_corrected() -> None:
 def costly() -> pd.DataFrame:
     rows = []
     for n in range(12):
-        for level, tokens in (("base", 20 + n), ("kf", 30 + n)):
+        for level, tokens, late in (("base", 20 + n, 100.0), ("kf", 30 + n, 150.0)):
             here = {"item_id": f"i{n}", "cond": level, "prompt_tokens": tokens, "completion_tokens": 10}
             rows.append({**here, "session_id": "answers"})
             rows.append({**here, "session_id": "again", "excluded_reason": IDENTICAL})
-            late = {"timed": True, "latency_ms": 100.0 if level == "base" else 150.0}
-            rows.append({**here, **late, "session_id": "timed", "excluded_reason": TIMED})
+            timed = {"session_id": "timed", "excluded_reason": TIMED, "timed": True, "latency_ms": late}
+            rows.append({**here, **timed})
     return trials_of(rows)
 
 
@@ -347,16 +318,11 @@ def test_words_recovered_of_words_changed(answer: str | None, expected: tuple[in
     assert counts(answer) == expected
 
 
-def test_words_moved_count_where_they_stand_in_another_place() -> None:
-    assert counts("we read old books", "we read old books", "old we read books")[:2] == (3, 3)
-    assert counts("old we read books", "we read old books", "old we read books")[1] < 3
-
-
-def test_a_word_that_the_shown_text_lost_is_changed() -> None:
-    assert counts("we read old books", "we read old books", "we read books") == (1, 1, 1, 3, 3)
-
-
-def test_a_capital_alone_is_no_change() -> None:
+def test_words_count_as_changed_where_they_moved_or_got_lost_but_not_for_a_capital() -> None:
+    intact, moved = "we read old books", "old we read books"
+    assert counts(intact, intact, moved)[:2] == (3, 3)
+    assert counts(moved, intact, moved)[1] < 3
+    assert counts(intact, intact, "we read books") == (1, 1, 1, 3, 3)
     assert counts("ann reads", "Ann reads", "aNn reads") == (0, 0, 0, 2, 2)
 
 
@@ -397,34 +363,18 @@ def test_the_recovery_rate_is_one_minus_what_is_left() -> None:
 
 def recovery_study() -> tuple[pd.DataFrame, pd.DataFrame]:
     other, shown = "Old books smell of dust.", "Odl bokos smell of dsut."
-    texts = {"a": (INTACT, SHOWN), "b": (other, shown)}
-    items = pd.DataFrame(
-        {
-            "set": "words",
-            "item_id": list(texts),
-            "cond": "kf",
-            "shown": [json.dumps({"sentence": seen}) for _, seen in texts.values()],
-            "intact": [json.dumps({"sentence": text}) for text, _ in texts.values()],
-        }
-    )
-    base: dict[str, Any] = {"trial_type": "recover", "cond": "kf"}
-    trials = trials_of(
-        [
-            {**base, "item_id": "a", "answer": INTACT, "response": "The judge slept in cuort today."},
-            {**base, "item_id": "b", "answer": other, "response": other},
-            {
-                **base,
-                "item_id": "b",
-                "answer": other,
-                "response": None,
-                "response_status": "refused",
-                "reader_group": "r",
-            },
-            {**base, "item_id": "b", "answer": other, "response": other, "excluded_reason": "practice"},
-            {"item_id": "a", "cond": "kf", "answer": "yes", "response": "yes"},
-        ]
-    )
-    return trials, items
+    items = pd.DataFrame({"set": "words", "item_id": ["a", "b"], "cond": "kf"})
+    items["shown"] = [json.dumps({"sentence": text}) for text in (SHOWN, shown)]
+    items["intact"] = [json.dumps({"sentence": text}) for text in (INTACT, other)]
+    task: dict[str, Any] = {"trial_type": "recover", "cond": "kf"}
+    of_b = {**task, "item_id": "b", "answer": other, "response": other}
+    refused = {"response": None, "response_status": "refused", "reader_group": "r"}
+    trials = [
+        {**task, "item_id": "a", "answer": INTACT, "response": "The judge slept in cuort today."},
+        *(of_b, of_b | refused, of_b | {"excluded_reason": "practice"}),
+        {"item_id": "a", "cond": "kf", "answer": "yes", "response": "yes"},
+    ]
+    return trials_of(trials), items
 
 
 def test_each_restored_text_has_its_counts_for_a_binomial_model() -> None:
@@ -478,12 +428,11 @@ def test_d_prime_and_criterion_have_the_log_linear_correction() -> None:
     assert biased.criterion == pytest.approx(-(Z(45.5 / 51) + Z(25.5 / 51)) / 2)
     assert biased.criterion < 0  # leans to answering "signal"
     assert biased.beta == pytest.approx(biased.d_prime * biased.criterion)
-
-
-def test_perfect_answers_have_a_finite_d_prime() -> None:
-    found = sensitivity(100, 100, 0, 100)
-    assert found.d_prime == pytest.approx(2 * Z(100.5 / 101))
+    assert sensitivity(100, 100, 0, 100).d_prime == pytest.approx(2 * Z(100.5 / 101)), "perfect, and finite"
     assert sensitivity(50, 100, 50, 100).d_prime == 0
+    (always_a,) = signal_detection(trials_of(answers(100, 100, 100, 100))).to_dict("records")
+    assert always_a["d_prime"] == 0
+    assert always_a["criterion"] == pytest.approx(-Z(100.5 / 101))
 
 
 def test_the_standard_error_is_the_spread_of_d_prime_over_samples() -> None:
@@ -498,18 +447,9 @@ def test_the_standard_error_is_the_spread_of_d_prime_over_samples() -> None:
 
 @pytest.mark.parametrize("counts", [(-1, 5, 0, 5), (6, 5, 0, 5), (1, 5, 6, 5)])
 def test_impossible_counts_are_refused(counts: tuple[int, int, int, int]) -> None:
-    with pytest.raises(
-        UserError, match=f"^{counts[0]} hits of {counts[1]} and {counts[2]} false alarms of {counts[3]}\n"
-    ):
+    said = "^{} hits of {} and {} false alarms of {}\n".format(*counts)
+    with pytest.raises(UserError, match=said):
         sensitivity(*counts)
-
-
-def test_always_answering_a_is_all_bias_and_no_sensitivity() -> None:
-    table = signal_detection(trials_of(answers(100, 100, 100, 100)))
-    (row,) = table.to_dict("records")
-    assert row["d_prime"] == 0
-    assert row["criterion"] == pytest.approx(-Z(100.5 / 101))
-    assert trials_of(answers(100, 100, 100, 100))["correct"].mean() == 0.5
 
 
 def test_why_a_condition_has_no_z_follows_from_its_counts() -> None:
@@ -556,33 +496,29 @@ def test_more_than_two_classes_are_refused() -> None:
 
 def test_the_probit_models_coefficients_are_the_z_differences_of_the_cells() -> None:
     """Items that are all answered alike leave them no variance, and the counts uncorrected."""
+    cells = {"intact": (4, 5, 2, 5), "kf": (3, 5, 1, 5)}
     rows = [
         row
         for n in range(20)
-        for row in [
-            *answers(4, 5, 2, 5, cond="intact", item_id=f"i{n}"),
-            *answers(3, 5, 1, 5, cond="kf", item_id=f"i{n}"),
-        ]
+        for cond, of in cells.items()
+        for row in answers(*of, cond=cond, item_id=f"i{n}")
     ]
     data = probit_data(trials_of(rows), "cond", ["intact", "kf"], ["m"])
     assert data.formula == "said_signal ~ truth * cond + (1 | item)"
     table = sensitivity_and_bias(fit(data.formula, data.rows, **data.settings), data)
     told = table.set_index(["cond", "measure"])["estimate"]
-    assert told["intact", "d_prime"] == pytest.approx(Z(0.8) - Z(0.4), abs=1e-4)
-    assert told["intact", "criterion"] == pytest.approx(-(Z(0.8) + Z(0.4)) / 2, abs=1e-4)
-    assert told["kf", "d_prime"] == pytest.approx(Z(0.6) - Z(0.2), abs=1e-4)
-    assert told["kf", "criterion"] == pytest.approx(-(Z(0.6) + Z(0.2)) / 2, abs=1e-4)
+    for cond, (high, low) in {"intact": (Z(0.8), Z(0.4)), "kf": (Z(0.6), Z(0.2))}.items():
+        assert told[cond, "d_prime"] == pytest.approx(high - low, abs=1e-4)
+        assert told[cond, "criterion"] == pytest.approx(-(high + low) / 2, abs=1e-4)
 
 
 def test_a_models_repeated_answers_make_its_sensitivity_no_more_certain() -> None:
     """Four copies of each answer are one answer to an item; of people, every answer counts in the mean over them."""
     draw = np.random.default_rng(4)
     once = pd.DataFrame({"item_id": [f"i{n}" for n in range(80)], "answer": ["A", "B"] * 40})
-    once["response"] = np.where(
-        draw.random(80) < 0.75, once["answer"], once["answer"].map({"A": "B", "B": "A"})
-    )
-    once = once.assign(reader="m", reader_group="m", reader_kind="model", response_status="valid")
-    once = once.assign(excluded_reason=None, correct=1.0)
+    other = once["answer"].map({"A": "B", "B": "A"})
+    once["response"] = once["answer"].where(draw.random(80) < 0.75, other)
+    once = trials_of(once.to_dict("records"))
     four = pd.concat([once] * 4, ignore_index=True)
     (alone,), (copied,) = (signal_detection(rows).to_dict("records") for rows in (once, four))
     for name in ("d_prime_se", "criterion_se"):

@@ -22,7 +22,7 @@ from analysis.exclusions import (
 from experiment.people import quality
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import study_rows
+from tests.analysis.letter_study import study_rows, timed_out
 
 
 def times(*values: float, reader: str = "P1", level: str = "intact") -> pd.DataFrame:
@@ -47,21 +47,8 @@ def test_two_standard_deviations_are_those_of_the_participant_in_the_condition()
 def test_median_deviations_are_scaled_to_standard_deviations() -> None:
     # median 500, absolute deviations 100, 50, 0, 50, 1500: their median is 50, so 1.4826 x 50 = 74.13
     rows = times(400, 450, 500, 550, 2000)
-    assert list(SpreadTrimming(2.5, "mad").keeps(rows, "rt")) == [True, True, True, True, False]
-    assert list(SpreadTrimming(100 / 74.13 - 0.01, "mad").keeps(rows, "rt")) == [
-        False,
-        True,
-        True,
-        True,
-        False,
-    ]
-    assert list(SpreadTrimming(100 / 74.13 + 0.01, "mad").keeps(rows, "rt")) == [
-        True,
-        True,
-        True,
-        True,
-        False,
-    ]
+    for spreads, first in ((2.5, True), (100 / 74.13 - 0.01, False), (100 / 74.13 + 0.01, True)):
+        assert list(SpreadTrimming(spreads, "mad").keeps(rows, "rt")) == [first, True, True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -110,22 +97,16 @@ def test_each_step_of_the_flow_says_who_is_left_and_why_the_others_went(handover
     steps = flow_steps(load(handover(rows)).trials)
     people = steps[steps["group"] == "human"].set_index("why")
     # 4 participants and a pilot, 4 practice and 8 test trials each
-    assert people.loc["recorded", ["readers", "trials"]].to_list() == [5, 60]
-    assert people.loc["missed both checks", ["readers", "readers_lost", "trials_lost"]].to_list() == [
-        4,
-        1,
-        12,
-    ]
-    assert people.loc["fire alarm", ["readers_lost", "trials_lost"]].to_list() == [0, 1]
-    assert people.loc["pilot session", ["readers", "readers_lost", "trials_lost"]].to_list() == [3, 1, 12]
-    assert people.loc["practice", ["readers", "trials", "trials_lost"]].to_list() == [3, 23, 12]
+    counted = {"recorded": (5, 60, 0, 0), "missed both checks": (4, 48, 1, 12), "fire alarm": (4, 47, 0, 1),
+               "pilot session": (3, 35, 1, 12), "practice": (3, 23, 0, 12)}  # fmt: skip
+    columns = ["readers", "trials", "readers_lost", "trials_lost"]
+    assert {why: tuple(people.loc[why, columns]) for why in counted} == counted
     model = steps[steps["group"] == "restorer"].set_index("why")
     assert model.loc["recorded", ["readers", "trials"]].to_list() == [1, 36]
     assert model["trials"].iloc[-1] == 32
     for _, own in steps.groupby("group"):
-        assert (
-            own["trials"].shift(fill_value=own["trials"].iloc[0]) - own["trials_lost"] == own["trials"]
-        ).all()
+        before = own["trials"].shift(fill_value=own["trials"].iloc[0])
+        assert (before - own["trials_lost"] == own["trials"]).all()
     assert list(people.index[1:3]) == ["missed both checks", "fire alarm"]
 
 
@@ -161,12 +142,8 @@ def test_signs_of_a_session_are_those_of_the_dashboard(handover: Make) -> None:
 
 
 def test_sessions_that_meet_a_rule_and_were_kept_are_found(handover: Make) -> None:
-    rules = {
-        "attention_checks_failed": "2 or more",
-        "question_accuracy": "below 60%",
-        "hidden": "above 6 s",
-        "same_key": "above 99%",
-    }
+    rules = {"attention_checks_failed": "2 or more", "question_accuracy": "below 60%", "hidden": "above 6 s"}
+    rules["same_key"] = "above 99%"
     tables = load(handover(signs_study(), dictionary={"exclude": {"sessions": rules}}))
     held = sessions_against_rules(tables.trials, tables.dictionary["exclude"])
     own = held[held["session_id"] == "P001-session"].set_index("sign")["meets"]
@@ -180,8 +157,7 @@ def test_sessions_that_meet_a_rule_and_were_kept_are_found(handover: Make) -> No
 def test_the_flow_of_times_goes_on_from_the_analysed_trials(handover: Make) -> None:
     rows = study_rows(human=3, models=("restorer",), items=8, timeouts=0.0)
     test = rows.index[~rows["is_practice"].astype(bool) & (rows["reader"] == "P001")]
-    rows["correct"] = rows["correct"].astype(object)
-    rows.loc[test[0], "response_status"], rows.loc[test[0], "correct"] = "timeout", None
+    rows = timed_out(rows, rows.index == test[0])
     rows.loc[test[1], "reading_time"] = None
     rows.loc[test[2], "reading_time"] = 5.0
     trials = load(handover(rows)).trials

@@ -61,15 +61,16 @@ def answers_of(rows: Sequence[tuple[float, int, int, str]], layout: EstimateLayo
     )  # fmt: skip
 
 
-def three(answers: ItemAnswers, model: np.ndarray[Any, Any]) -> list[CrossedEstimate]:
+def all_three(answers: ItemAnswers, model: np.ndarray[Any, Any]) -> list[CrossedEstimate | None]:
     """Return the contrast of people, of the model, and their difference."""
-    found = [
-        estimate(sums_of_people(answers), W),
-        estimate(sums_of_model(answers.layout, model), W),
-        estimate(sums_of_people(answers, model), W),
-    ]
-    assert all(one is not None for one in found)
-    return [one for one in found if one is not None]
+    sums = sums_of_people(answers), sums_of_model(answers.layout, model), sums_of_people(answers, model)
+    return [estimate(one, W) for one in sums]
+
+
+def three(answers: ItemAnswers, model: np.ndarray[Any, Any]) -> list[CrossedEstimate]:
+    found = [one for one in all_three(answers, model) if one is not None]
+    assert len(found) == 3
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -104,9 +105,8 @@ def test_it_gives_the_numbers_of_the_reference(
         for own, theirs in zip(three(answers, model), expected, strict=True):
             assert own.value == pytest.approx(theirs.estimate, abs=1e-9)
             assert own.se == pytest.approx(theirs.se, abs=1e-9)
-            if (
-                kept == 1.0
-            ):  # with gaps, blocks of one condition may join in the other: fewer means are taken off
+            # with gaps, blocks of one condition may join in the other: fewer means are taken off
+            if kept == 1.0:
                 assert own.df == pytest.approx(theirs.df, rel=1e-9)
                 assert own.p() == pytest.approx(theirs.p(), abs=1e-9)
                 assert own.equivalence_p(0.1) == pytest.approx(theirs.equivalence(0.1), abs=1e-9)
@@ -124,10 +124,9 @@ def test_a_model_is_tested_by_a_paired_t_over_its_items() -> None:
 
 def test_conditions_with_items_of_their_own_are_compared_as_by_welch() -> None:
     rng = np.random.default_rng(5)
-    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(30)))
     model = np.full((30, 2), np.nan)
     model[:10, 0], model[10:, 1] = rng.random(10) < 0.5, rng.random(20) < 0.7
-    found = estimate(sums_of_model(layout, model), W)
+    found = of_model(model)
     wanted = stats.ttest_ind(model[10:, 1], model[:10, 0], equal_var=False)
     assert found is not None
     assert (found.t, found.df, found.p()) == pytest.approx((wanted.statistic, wanted.df, wanted.pvalue))
@@ -136,12 +135,11 @@ def test_conditions_with_items_of_their_own_are_compared_as_by_welch() -> None:
 def test_people_of_one_condition_each_are_compared_as_by_welch() -> None:
     rng = np.random.default_rng(6)
     many, items = (8, 14), 6
-    layout = EstimateLayout(("a", "b"), tuple(range(items)), tuple(range(sum(many))))
+    layout = EstimateLayout(("a", "b"), tuple(range(items)), tuple(range(sum(many))), span=None)
     p = np.repeat(np.arange(sum(many)), items)
     i = np.tile(np.arange(items), sum(many))
     c = np.where(p < many[0], "a", "b")
     able = rng.normal(0, 5, sum(many))
-    layout = EstimateLayout(layout.conditions, layout.items, layout.participants, span=None)
     found = estimate(sums_of_people(ItemAnswers.of(able[p], p, i, c, layout)), W)
     wanted = stats.ttest_ind(able[many[0] :], able[: many[0]], equal_var=False)
     assert found is not None
@@ -174,14 +172,7 @@ def test_p_and_interval_agree_and_are_finite_in_any_study(
     seed: int, people: int, items: int, share: float, kept: float
 ) -> None:
     answers, model, _ = drawn(seed, people, items, (share, 0.9), kept)
-    made = [
-        estimate(sums_of_people(answers), W),
-        estimate(sums_of_model(answers.layout, model), W),
-        estimate(sums_of_people(answers, model), W),
-    ]
-    for one in made:
-        if one is None:
-            continue
+    for one in filter(None, all_three(answers, model)):
         assert np.isfinite([one.value, one.se, one.df]).all() and one.se > 0 and one.df >= 1
         low, high = one.interval()
         assert (one.p() < 0.05) == (low > 0 or high < 0)
@@ -194,22 +185,29 @@ def test_p_and_interval_agree_and_are_finite_in_any_study(
             )
 
 
-def test_a_model_that_answers_all_items_alike_is_not_known_to_differ_nowhere() -> None:
-    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(32)))
-    found = estimate(sums_of_model(layout, np.ones((32, 2))), W)
-    assert found is not None
-    assert found.interval() == pytest.approx((-0.0648, 0.0648), abs=2e-4)
+def of_model(model: np.ndarray[Any, Any], **settings: Any) -> CrossedEstimate | None:
+    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(len(model))))
+    return estimate(sums_of_model(layout, model), W, **settings)
+
+
+def test_a_model_whose_answers_vary_little_or_not_at_all_has_an_interval() -> None:
+    """All right; always wrong and then always right; always wrong where the conditions share one of eleven items."""
+    sharing_one = np.full((11, 2), np.nan)
+    sharing_one[:6, 0] = sharing_one[5:, 1] = 0.0
+    found = [of_model(model) for model in (np.ones((32, 2)), np.tile([0.0, 1.0], (12, 1)), sharing_one)]
+    ends = [(one.value, *one.interval()) for one in found if one is not None]
+    assert ends[0] == pytest.approx((0, -0.0648, 0.0648), abs=2e-4)
+    assert ends[1][:2] == (1, pytest.approx(0.8084, abs=1e-3))
+    assert ends[2][0] == 0 < ends[2][2]
 
 
 def test_four_items_that_differ_one_way_are_undecided_as_by_mcnemar() -> None:
-    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(40)))
     model = np.ones((40, 2))
-    model[:4, 1] = 0
-    found = estimate(sums_of_model(layout, model), W)
-    assert found is not None and found.p() > 0.05
-    model[4, 1] = 0
-    found = estimate(sums_of_model(layout, model), W)
-    assert found is not None and found.parts.one_more == 0 and found.p() < 0.05
+    for differing, is_decided in ((4, False), (5, True)):
+        model[:differing, 1] = 0
+        found = of_model(model)
+        assert found is not None and (found.p() < 0.05) == is_decided
+    assert found.parts.one_more == 0
 
 
 def test_people_who_are_always_right_stay_in_with_a_variance() -> None:
@@ -265,10 +263,8 @@ def test_an_item_that_the_model_did_not_answer_leaves_the_difference_alone() -> 
     model[0] = np.nan
     people, alone, difference = three(answers, model)
     kept = answers.item != 0
-    fewer = ItemAnswers(
-        answers.layout,
-        *(one[kept] for one in (answers.value, answers.participant, answers.item, answers.condition)),
-    )
+    columns = (answers.value, answers.participant, answers.item, answers.condition)
+    fewer = ItemAnswers(answers.layout, *(one[kept] for one in columns))
     assert people.value == three(answers, np.nan_to_num(model))[0].value
     assert difference.sums.lost == int((~kept).sum())
     without = estimate(sums_of_people(fewer), W)
@@ -279,20 +275,6 @@ def test_an_item_that_the_model_did_not_answer_leaves_the_difference_alone() -> 
     )
 
 
-def test_a_model_that_turns_from_always_wrong_to_always_right_has_an_interval() -> None:
-    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(12)))
-    found = estimate(sums_of_model(layout, np.tile([0.0, 1.0], (12, 1))), W)
-    assert found is not None and found.value == 1 and found.interval()[0] == pytest.approx(0.8084, abs=1e-3)
-
-
-def test_a_model_that_is_always_wrong_has_an_interval_though_conditions_share_one_item() -> None:
-    layout = EstimateLayout(("a", "b"), tuple(f"i{n}" for n in range(11)))
-    model = np.full((11, 2), np.nan)
-    model[:6, 0] = model[5:, 1] = 0.0
-    found = estimate(sums_of_model(layout, model), W)
-    assert found is not None and found.value == 0 and found.interval()[1] > 0
-
-
 def models(seed: int, many: int) -> Iterator[np.ndarray[Any, Any]]:
     rng = np.random.default_rng(seed)
     for _ in range(many):
@@ -300,13 +282,11 @@ def models(seed: int, many: int) -> Iterator[np.ndarray[Any, Any]]:
 
 
 def test_one_item_says_nothing_of_a_model_on_other_items() -> None:
-    layout = EstimateLayout(tuple("ab"), ("i0", "i1"))
     model = np.array([[0.0, 1.0], [np.nan, np.nan]])
-    assert estimate(sums_of_model(layout, model), W) is None
-    known = estimate(sums_of_model(layout, model), W, fixed_items=True)
+    assert of_model(model) is None
+    known = of_model(model, fixed_items=True)
     assert known is not None and (known.value, known.se) == (1.0, 0.0)
-    between = np.array([[0.0, np.nan], [np.nan, 1.0]])
-    assert estimate(sums_of_model(layout, between), W) is None
+    assert of_model(np.array([[0.0, np.nan], [np.nan, 1.0]])) is None
 
 
 def test_models_that_differ_widen_what_is_said_of_models_in_general() -> None:

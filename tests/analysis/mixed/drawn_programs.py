@@ -1,14 +1,9 @@
-"""Models and options of ``wrods fit`` drawn at random, their R programs run by R, and both sets of numbers compared.
-
-``python -m tests.analysis.mixed.drawn_programs 200 1`` draws 200 models from seed 1 and prints those that differ.
-"""
+"""Models and options of ``wrods fit`` drawn at random, their R programs run by R, and both sets of numbers compared."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -265,23 +260,3 @@ def faults(ours: dict[str, Any], theirs: Any) -> list[str]:
             if abs(row["df"] / df - 1) > 5e-3:
                 found.append(f"df of {row['term']}: {row['df']:.5g} / {df:.5g}")
     return found
-
-
-def main() -> None:
-    """Run the models asked for on the command line and print what differs."""
-    count, first = int(sys.argv[1]), int(sys.argv[2])
-    models, fitted, differ = list(drawn_models(count, first)), 0, 0
-    for at in range(0, count, 8):
-        with tempfile.TemporaryDirectory() as folder:
-            outcomes = run(models[at : at + 8], Path(folder), minutes=60)
-        for outcome in outcomes:
-            if outcome.faults:
-                given = " ".join(f"'{a}'" for a in outcome.drawn.arguments)
-                print(outcome.drawn.seed, given, outcome.ours["warnings"])
-                print("\n".join(f"    {fault}" for fault in outcome.faults[:6]))
-        fitted, differ = fitted + len(outcomes), differ + sum(bool(o.faults) for o in outcomes)
-        print(f"{min(at + 8, count)} drawn, {fitted} fitted, {differ} differ", flush=True)
-
-
-if __name__ == "__main__":
-    main()
