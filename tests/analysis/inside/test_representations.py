@@ -49,9 +49,8 @@ def test_maps_are_cosines_of_each_item_with_itself_intact(folder: Path) -> None:
         own = (base * changed).sum(1) / np.linalg.norm(base, axis=1) / np.linalg.norm(changed, axis=1)
         place = CHANGED.index(condition)
         np.testing.assert_allclose(one.pattern.cosine[:, place, 3], own, atol=1e-5)
-    assert (
-        one.pattern.map()[CHANGED.index("REO-REV"), 3] < one.pattern.map()[CHANGED.index("SENT-REO-ALL"), 3]
-    )
+    of_layer = dict(zip(CHANGED, one.pattern.map()[:, 3], strict=True))
+    assert of_layer["REO-REV"] < of_layer["SENT-REO-ALL"]
 
 
 def test_the_chapter_sets_the_floor_beside_every_cosine(chapter: Chapter) -> None:
@@ -100,8 +99,9 @@ def test_states_of_the_last_token_are_taken_and_told_where_no_means_were_kept(tm
     assert "last token" in tables_in(chapter)["representations_scramble"].note
 
 
-def test_a_study_without_states_has_no_chapter(folder: Path, tmp_path: Path) -> None:
+def test_few_items_have_maps_and_a_study_without_states_has_no_chapter(tmp_path: Path) -> None:
     data = representation_study(tmp_path / "study", models={"one": (0, 2)}, items=4) / "reports" / "data"
+    assert len(found_in(load(data))) == 1 and tables_in(chapter_of(write, load(data)))
     away = tmp_path / "elsewhere"
     data.rename(away)
     assert write(Material(load(away))) is None

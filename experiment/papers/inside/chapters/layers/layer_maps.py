@@ -195,6 +195,7 @@ VERSION = 1
 """Version of the computation; results of another version are recomputed."""
 POSITIONS = (MEAN, REGIONS, LAST)
 FEWEST_ITEMS = 2
+"""Items that a map needs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,7 +289,7 @@ def _pattern(
     return ConditionMap(pairs.items, pairs.conditions, cosine, centred, apart, apart_centred)
 
 
-FEWEST_ITEMS = 8
+FEWEST_IN_HALVES = 8
 """Items that halves need."""
 
 
@@ -389,7 +390,7 @@ def between_models(models: Sequence[Represented], study: str) -> SeveralModels |
         reduce(lambda first, second: first.intersection(second, sort=False), map(pd.Index, names))
         for names in ([pattern.conditions for pattern in patterns], [pattern.items for pattern in patterns])
     )
-    if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_ITEMS:
+    if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_IN_HALVES:
         return None
     depths = min(pattern.layers for pattern in patterns)
     places = [
@@ -401,7 +402,7 @@ def between_models(models: Sequence[Represented], study: str) -> SeveralModels |
     shared = [pattern.cosine[indices] for pattern, indices in zip(patterns, places, strict=True)]
     maps = np.stack([at_depths(values, depths) for values in shared])
     complete: Mask = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
-    if complete.sum() < FEWEST_ITEMS:
+    if complete.sum() < FEWEST_IN_HALVES:
         return None
     maps = maps[:, complete]
     shared_items = [item for item, is_complete in zip(items, complete, strict=True) if is_complete]
