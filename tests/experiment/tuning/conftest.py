@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from experiment.cli import main
+from tests.experiment.models.tiny_models import tiny_llama
 
 STUDY = """\
 wrods: 1
@@ -54,8 +56,6 @@ def prompt_of(sentence: str) -> str:
 
 def tiny_model(folder: Path) -> None:
     """A model of one layer over single characters, drawn large enough that small matrices beside its weights move it."""
-    from tests.experiment.models.tiny_models import tiny_llama
-
     how = {"initializer_range": 0.15, "attention_dropout": 0.1}
     tiny_llama(folder, num_hidden_layers=1, num_attention_heads=2, max_position_embeddings=256, **how)
 
@@ -63,19 +63,24 @@ def tiny_model(folder: Path) -> None:
 def write_study(folder: Path, **more: str) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     settings = {"whole": "", "beside": "", "texts": "", **more}
-    (folder / "study.yaml").write_text(STUDY.format(**settings), "utf-8")
-    asked = sentences(24, 1)
-    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(asked)]
-    (folder / "sentences.csv").write_text("\n".join(["item,sentence,question,answer", *rows]) + "\n", "utf-8")
-    learnt = sentences(240, 2, apart_from=asked)
-    lines = [json.dumps({"prompt": prompt_of(text), "reply": answer}) for text, answer in learnt]
-    (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     texts = [
         f"{text} {other}" for (text, _), (other, _) in zip(sentences(40, 3), sentences(40, 4), strict=True)
     ]
     (folder / "texts.txt").write_text("\n\n".join(texts) + "\n", "utf-8")
     if not (folder / "tiny").exists():
         tiny_model(folder / "tiny")
+    return build_study(folder, STUDY.format(**settings), asked=24, learnt=240)
+
+
+def build_study(folder: Path, study: str, *, asked: int, learnt: int, prompt=prompt_of) -> Path:
+    """Build a study of so many sentences, with so many other ones as prompts to learn."""
+    (folder / "study.yaml").write_text(study, "utf-8")
+    test = sentences(asked, 1)
+    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(test)]
+    (folder / "sentences.csv").write_text("\n".join(["item,sentence,question,answer", *rows]) + "\n", "utf-8")
+    others = sentences(learnt, 2, apart_from=test)
+    lines = [json.dumps({"prompt": prompt(text), "reply": answer}) for text, answer in others]
+    (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
     done = wrods("build", folder)
     assert done.exit_code == 0, done.output
     return folder
@@ -87,6 +92,4 @@ def study(tmp_path: Path) -> Path:
 
 
 def wrods(*arguments: object):
-    from click.testing import CliRunner
-
     return CliRunner().invoke(main, [str(one) for one in arguments])

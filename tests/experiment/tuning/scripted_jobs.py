@@ -15,30 +15,14 @@ COPIED = ("model", "seed", "training_file", "validation_file", "metadata", "meth
 
 
 class ScriptedJobs:
-    """The server; a context manager.
-
-    Attributes
-    ----------
-    files : dict of str to bytes
-    jobs : dict of str to dict
-        As the API shows them.
-    becomes : list of str
-        The states that each look at a job finds, one after the other; the last stays.
-    trained_tokens : int or None
-    loses_next_answer : bool
-        Whether the next job is made and the answer to whoever made it gets lost.
-    refuses : int or None
-        Status of every answer, where it refuses.
-    """
+    """The server; a context manager."""
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
-        self.jobs: dict[str, dict[str, Any]] = {}
-        self.becomes = ["queued", "running", "succeeded"]
-        self.trained_tokens: int | None = 12_000
-        self.loses_next_answer = False
-        self.refuses: int | None = None
-        self.keys: set[str] = set()
+        self.jobs: dict[str, dict[str, Any]] = {}  # as the API shows them
+        self.becomes = ["queued", "running", "succeeded"]  # what each look at a job finds; the last stays
+        self.loses_next_answer = False  # the next job is made, and the answer to whoever made it gets lost
+        self.refuses: int | None = None  # status of every answer, where it refuses
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
 
     @property
@@ -67,34 +51,17 @@ class ScriptedJobs:
             name = f"file-{len(self.files)}"
             self.files[name] = content
             return {
-                "id": name,
-                "object": "file",
-                "bytes": len(content),
-                "created_at": 1,
-                "filename": "f",
-                "purpose": "fine-tune",
+                "id": name, "object": "file", "bytes": len(content), "created_at": 1, "filename": "f", "purpose": "fine-tune",
                 "status": "processed",
-            }
+            }  # fmt: skip
         spec = json.loads(body)
         assert spec["training_file"] in self.files
         name = f"ftjob-{len(self.jobs)}"
         job = {
-            **{
-                "id": name,
-                "object": "fine_tuning.job",
-                "created_at": 1,
-                "status": "validating_files",
-                "fine_tuned_model": None,
-            },
-            **{
-                "result_files": [],
-                "trained_tokens": None,
-                "error": None,
-                "organization_id": "o",
-                "hyperparameters": {},
-            },
+            "id": name, "object": "fine_tuning.job", "created_at": 1, "status": "validating_files", "fine_tuned_model": None,
+            "result_files": [], "trained_tokens": None, "error": None, "organization_id": "o", "hyperparameters": {},
             **{key: spec.get(key) for key in COPIED},
-        }
+        }  # fmt: skip
         self.jobs[name] = job
         if self.loses_next_answer:
             self.loses_next_answer = False
@@ -109,11 +76,8 @@ class ScriptedJobs:
         job = self.jobs[path.rpartition("/")[2]]
         job["status"] = self.becomes.pop(0) if len(self.becomes) > 1 else self.becomes[0]
         if job["status"] == "succeeded":
-            job |= {
-                "fine_tuned_model": f"ft:{job['model']}:lab:{job['suffix']}:x",
-                "trained_tokens": self.trained_tokens,
-            }
-            job["result_files"] = ["file-results"]
+            model = f"ft:{job['model']}:lab:{job['suffix']}:x"
+            job |= {"fine_tuned_model": model, "trained_tokens": 12_000, "result_files": ["file-results"]}
         if job["status"] == "failed":
             job["error"] = {"code": "bad", "message": "line 3 is odd", "param": None}
         return job
@@ -139,7 +103,6 @@ class ScriptedJobs:
                 self.wfile.write(content)
 
             def do_POST(self) -> None:
-                server.keys.add(self.headers.get("Authorization", ""))
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 refused = server.refuses is not None
                 self.answer({} if refused else server.post(self.path, body, self.headers["Content-Type"]))

@@ -16,7 +16,7 @@ from experiment.papers.inside.tuning.api import check_chats
 from experiment.papers.inside.tuning.records import read_curve
 from experiment.store import open_store
 from stimuli.errors import UserError
-from tests.experiment.tuning.conftest import sentences, wrods
+from tests.experiment.tuning.conftest import build_study, wrods
 from tests.experiment.tuning.scripted_jobs import ScriptedJobs
 
 STUDY = """\
@@ -30,7 +30,7 @@ models:
     gpt: {{use: "openai:small-1", base_url: "{url}", price: free}}
     trained: {{use: "tuned:animals"}}
 tuning:
-  animals: {{model: gpt, on: prompts.jsonl, epochs: 2, price: 25{more}}}
+  animals: {{model: gpt, on: prompts.jsonl, epochs: 2, price: 25}}
 materials: {{sentences: sentences.csv}}
 design:
   lists: one
@@ -47,18 +47,9 @@ def server() -> Iterator[ScriptedJobs]:
         yield running
 
 
-def write(folder: Path, server: ScriptedJobs, more: str = "", number: int = 60) -> Path:
+def write(folder: Path, server: ScriptedJobs, number: int = 60) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "study.yaml").write_text(STUDY.format(url=server.url, more=more), "utf-8")
-    asked = sentences(8, 1)
-    rows = [f"{n},{text},Cat?,{answer}" for n, (text, answer) in enumerate(asked)]
-    (folder / "sentences.csv").write_text("\n".join(["item,sentence,question,answer", *rows]) + "\n", "utf-8")
-    learnt = sentences(number, 2, apart_from=asked)
-    lines = [json.dumps({"prompt": text, "reply": answer}) for text, answer in learnt]
-    (folder / "prompts.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    done = wrods("build", folder)
-    assert done.exit_code == 0, done.output
-    return folder
+    return build_study(folder, STUDY.format(url=server.url), asked=8, learnt=number, prompt=str)
 
 
 @pytest.fixture
@@ -68,7 +59,6 @@ def study(tmp_path: Path, server: ScriptedJobs) -> Path:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch) -> None:
-    monkeypatch.setattr(api, "POLL_S", 0.01)
     monkeypatch.setattr(api, "POLL_S", 0.01)
 
 
@@ -170,7 +160,7 @@ GOOD = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "co
         (json.dumps({"messages": GOOD["messages"][::-1]}), "last message"),
         (json.dumps({"messages": GOOD["messages"][1:]}), ""),
         (
-            json.dumps({"messages": [{"role": "user", "content": "a " * 200_000}, GOOD["messages"][1]]}),
+            json.dumps({"messages": [GOOD["messages"][0], {"role": "assistant", "content": "a " * 200_000}]}),
             "tokens",
         ),
     ],

@@ -16,7 +16,8 @@ from experiment.models.engine import Message, Request
 from experiment.models.local.tokens import Wording
 from experiment.papers.inside.tuning import trainings
 from experiment.papers.inside.tuning.batches import IGNORED, Order, TokenRows, held_out_pieces, parts_of
-from experiment.papers.inside.tuning.records import make_records, records_of
+from experiment.papers.inside.tuning.records import Records, as_asked, make_records, records_of
+from experiment.study import Study
 from stimuli.errors import UserError
 from tests.experiment.tuning.conftest import wrods
 
@@ -43,29 +44,22 @@ tuning:
 """
 
 
-def write(folder: Path, tuning: str) -> Path:
+def write(folder: Path, tuning: str, *, builds: bool = False) -> Study:
     (folder / "study.yaml").write_text(HEAD + tuning + "\n", "utf-8")
     (folder / "read.md").write_text("Sort the lines.\n", "utf-8")
-    return folder
+    if builds:
+        assert wrods("build", folder).exit_code == 0
+    return load_study(folder)
 
 
 def test_defaults_are_those_that_the_page_states(tmp_path):
-    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
-    one = trainings(load_study(tmp_path))["up"]
+    one = trainings(write(tmp_path, "  up: {model: base, on: htest, task: uppercase}"))["up"]
     assert (one.method, one.learning_rate, one.asked, one.seed) == ("lora", 2e-4, "study", 7)
     assert one.lora is not None and (one.lora.rank, one.lora.alpha, one.lora.dropout) == (16, 32.0, 0.05)
-    assert (one.warmup, one.decay, one.weight_decay, one.clip, one.validation) == (
-        0.03,
-        "cosine",
-        0.0,
-        1.0,
-        0.05,
-    )
-    assert one.epochs_of(replies=True) == 3 and one.epochs_of(replies=False) == 1
-    assert (
-        one.batch_of(replies=True, mean_length=20.0) == 320
-        and one.batch_of(replies=False, mean_length=20.0) == 8192
-    )
+    assert (one.warmup, one.decay, one.weight_decay) == (0.03, "cosine", 0.0)
+    assert (one.clip, one.validation) == (1.0, 0.05)
+    assert [one.epochs_of(replies=replies) for replies in (True, False)] == [3, 1]
+    assert [one.batch_of(replies=replies, mean_length=20.0) for replies in (True, False)] == [320, 8192]
     assert (one.sequence_length, one.checkpoint_minutes) == (1024, 10.0)
 
 
@@ -75,12 +69,9 @@ def test_defaults_are_those_that_the_page_states(tmp_path):
         ("  a: {model: bse, on: t.txt}", r"line \d+: tuning.a.model is 'bse'.*\n.*Did you mean 'base'"),
         ("  a: {model: guess, on: t.txt}", "baseline:random"),
         ("  a: {model: small, on: t.txt}", "quantisation: 8bit"),
+        ("  a: {model: gpt, on: htest, task: uppercase, method: full}", r"a\.method"),
         (
-            "  a: {model: gpt, on: htest, task: uppercase, method: full}",
-            r"a\.method",
-        ),
-        (
-            "  a: {model: gpt, on: htest, task: uppercase, learning_rate: 0.1}",
+            "  a: {model: gpt, on: htest, task: end_ly, learning_rate: 0.1}",
             r"learning_rate(.|\n)*openai:gpt-x",
         ),
         ("  a: {model: gpt, on: t.txt, rule: FT-RS}", r"a\.rule"),
@@ -94,26 +85,18 @@ def test_defaults_are_those_that_the_page_states(tmp_path):
         ("  a: {model: base, on: t.txt, rule: FT-XX}", "FT-RS, FT-KF&Adj, FT-Ori"),
         ("  a: {model: base, on: t.txt, learning_rates: 1}", "'learning_rate'"),
         ("  a: {model: base, on: t.txt, learning_rate: 0}", "learning_rate is 0"),
-        (
-            '  a: {model: "hf:x/y", on: t.txt}',
-            r'base: \{use: "hf:x/y"\}',
-        ),
+        ('  a: {model: "hf:x/y", on: t.txt}', r'base: \{use: "hf:x/y"\}'),
         ("  A b: {model: base, on: t.txt}", "A b"),
     ],
 )
 def test_each_fault_names_value_rule_and_mend(tmp_path, tuning, said):
-    write(tmp_path, tuning)
     with pytest.raises(UserError, match=said):
-        load_study(tmp_path)
+        write(tmp_path, tuning)
 
 
 def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_show_them(tmp_path):
-    write(
-        tmp_path,
-        "  up: {model: base, on: htest, task: uppercase}\n  bare: {model: base, on: htest, task: uppercase, asked: bare}",
-    )
-    assert wrods("build", tmp_path).exit_code == 0
-    study = load_study(tmp_path)
+    both = "  up: {model: base, on: htest, task: uppercase}\n  bare: {model: base, on: htest, task: uppercase, asked: bare}"
+    study = write(tmp_path, both, builds=True)
     found = {name: list(records_of(study, one)[0]) for name, one in trainings(study).items()}
     assert len(found["up"]) == len(found["bare"]) == 1000
     swapped = 0
@@ -135,22 +118,11 @@ def test_what_a_training_learns_is_what_the_study_sends(tmp_path):
     """The same item, worded for training and planned for a run, is the same prompt."""
     from experiment.models.engine import ModelSettings
     from experiment.models.planning import plan_sessions
-    from experiment.papers.inside.tuning.records import as_asked
-    from experiment.papers.inside.tuning.training_sets import Exchange
 
-    write(tmp_path, "  up: {model: base, on: htest, task: uppercase}")
-    assert wrods("build", tmp_path).exit_code == 0
-    study = load_study(tmp_path)
+    study = write(tmp_path, "  up: {model: base, on: htest, task: uppercase}", builds=True)
     items = [item for item in study.items if item.role == "test" and item.condition["task"] == "uppercase"]
-    exchanges = [
-        Exchange(
-            item.shown["text"],
-            str(item.answer),
-            {"task": "uppercase", "text": item.shown["text"], "label": item.answer},
-        )
-        for item in items
-    ]
-    learnt = {(one["prompt"], one["reply"]) for one in as_asked(study, trainings(study)["up"], exchanges * 8)}
+    lines = [{"provenance": {"text": item.shown["text"], "label": item.answer}} for item in items] * 8
+    learnt = {(one["prompt"], one["reply"]) for one in as_asked(study, trainings(study)["up"], lines)}
     sent = set()
     for session in plan_sessions(study, "base", ModelSettings("hf:tiny", {}, tmp_path), {}):
         right = session.right_answers()
@@ -159,30 +131,21 @@ def test_what_a_training_learns_is_what_the_study_sends(tmp_path):
 
 
 def test_texts_of_the_study_are_never_trained_on(tmp_path):
-    write(tmp_path, "  a: {model: base, on: t.txt, texts: 30}")
-    assert wrods("build", tmp_path).exit_code == 0
-    study = load_study(tmp_path)
-    secret = next(
-        item.shown["text"]
-        for item in study.items
-        if item.role == "test" and len(item.shown["text"].split()) >= 5
-    )
+    study = write(tmp_path, "  a: {model: base, on: t.txt, texts: 30}", builds=True)
+    tested = [item.shown["text"] for item in study.items if item.role == "test"]
+    secret = next(text for text in tested if len(text.split()) >= 5)
     texts = [f"Text number {n} tells of something else." for n in range(40)]
     (tmp_path / "t.txt").write_text("\n\n".join([secret, *texts]), "utf-8")
     records = make_records(study, trainings(study)["a"])
     kept = [one["text"] for one in records]
     assert secret not in kept and 29 <= len(kept) <= 30
     assert kept == [text for text in texts if text in kept]
-    assert (
-        json.loads((records.file.with_name("training.meta.json")).read_text("utf-8"))["sha256"]
-        == records.sha256
-    )
+    about = json.loads(records.file.with_name("training.meta.json").read_text("utf-8"))
+    assert about["sha256"] == records.sha256
 
 
 def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tmp_path):
-    write(tmp_path, "  a: {model: base, on: t.jsonl}")
-    assert wrods("build", tmp_path).exit_code == 0
-    study = load_study(tmp_path)
+    study = write(tmp_path, "  a: {model: base, on: t.jsonl}", builds=True)
     tested = [item.shown["text"] for item in study.items if item.role == "test"]
     examples = [item.shown["text"] for item in study.items if item.role == "exemplar"]
     head = "\n".join(["Which group?", *examples])
@@ -216,10 +179,8 @@ def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tm
     ],
 )
 def test_files_that_cannot_be_trained_on_are_told(tmp_path, lines, said):
-    write(tmp_path, "  a: {model: base, on: t.jsonl}")
     (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    assert wrods("build", tmp_path).exit_code == 0
-    study = load_study(tmp_path)
+    study = write(tmp_path, "  a: {model: base, on: t.jsonl}", builds=True)
     with pytest.raises(UserError, match=said):
         make_records(study, trainings(study)["a"])
     assert not (tmp_path / "tuning" / "a" / "training.jsonl").exists()
@@ -227,13 +188,11 @@ def test_files_that_cannot_be_trained_on_are_told(tmp_path, lines, said):
 
 def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path):
     tasks = ("uppercase", "end_ly", "rhyme")
-    text = (
-        HEAD
-        + "  each: {model: base, on: htest, task: each}\n  whole: {model: base, on: htest, task: rhyme, method: full}\n"
-    ).replace("rules: [uppercase, end_ly]", f"rules: [{', '.join(tasks)}]")
+    write(tmp_path, "  each: {model: base, on: htest, task: uppercase}")
+    text = HEAD.replace("rules: [uppercase, end_ly]", f"rules: [{', '.join(tasks)}]")
     for task in tasks:
         text = text.replace("    guess:", f'    on-{task}: {{use: "tuned:each-{task}"}}\n    guess:')
-    write(tmp_path, "")
+    text += "  each: {model: base, on: htest, task: each}\n  whole: {model: base, on: htest, task: rhyme, method: full}\n"
     (tmp_path / "study.yaml").write_text(text, "utf-8")
     told = wrods("check", tmp_path)
     assert told.exit_code == 0, told.output
@@ -303,7 +262,6 @@ def test_a_reply_is_learnt_where_its_label_is_scored(tmp_path, template):
     from transformers import AutoTokenizer
 
     from experiment.papers.inside.tuning.batches import encoded
-    from experiment.papers.inside.tuning.records import Records
     from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
 
     byte_pair_tokenizer(

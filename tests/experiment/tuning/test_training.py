@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from experiment.checking import load_study
+from experiment.exporting.export import hand_over
+from experiment.exporting.tables import trial_rows
 from experiment.models.runs.limits import Deadline, Stop
 from experiment.papers.inside.tuning import trainings
-from experiment.papers.inside.tuning.records import read_curve
-from experiment.papers.inside.tuning.training import Progress, last_checkpoint, train_here
+from experiment.papers.inside.tuning.records import held, read_curve
+from experiment.papers.inside.tuning.training import Progress, Trainer, last_checkpoint, train_here
+from experiment.store import open_store
 from stimuli.errors import UserError
-from tests.experiment.tuning.byte_model import byte_model
 from tests.experiment.tuning.conftest import write_study, wrods
 
 
@@ -39,24 +41,12 @@ def weights(folder: Path, name: str) -> bytes:
 
 
 def shares_right(folder: Path) -> dict[str, float]:
-    from experiment.exporting.tables import trial_rows
-    from experiment.store import open_store
-
     with open_store(folder) as store, store.read() as connection:
         rows = list(trial_rows(connection, load_study(folder).id))
     found: dict[str, list[bool]] = {}
     for row in rows:
         found.setdefault(str(row["reader"]), []).append(bool(row["correct"]))
     return {reader: sum(right) / len(right) for reader, right in found.items()}
-
-
-def dictionary_of(folder: Path) -> dict[str, dict]:
-    from experiment.exporting.export import hand_over
-    from experiment.store import open_store
-
-    with open_store(folder) as store:
-        files = hand_over(load_study(folder), store, folder / "handed-over")
-    return json.loads((files / "dictionary.json").read_text("utf-8"))
 
 
 def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weights(study):
@@ -77,21 +67,19 @@ def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weig
         assert [one.step for one in curve] == list(range(record["steps"] + 1))
         assert (study / "tuning" / name / "loss.png").stat().st_size > 1000
     assert (study / "tuning" / "beside" / "adapter" / "adapter_model.safetensors").is_file()
-    told = dictionary_of(study)
+    with open_store(study) as store:
+        files = hand_over(load_study(study), store, study / "handed-over")
+    told = json.loads((files / "dictionary.json").read_text("utf-8"))
     assert told["readers"]["whole"]["settings"]["trained"] == "whole"
     assert told["readers"]["whole"]["settings"]["base"] == "base"
-    assert (
-        told["tuning"]["beside"]["settings"]["method"] == "lora"
-        and "trained" not in told["readers"]["base"]["settings"]
-    )
+    assert told["tuning"]["beside"]["settings"]["method"] == "lora"
+    assert "trained" not in told["readers"]["base"]["settings"]
     again = wrods("tune", study, "--training", "whole", "--json")
     assert json.loads(again.stdout)["trainings"][0]["was_finished"] is True
     file = study / "study.yaml"
     file.write_text(file.read_text("utf-8").replace('    whole: {use: "tuned:whole"}\n', ""), "utf-8")
     again = wrods("tune", study, "--training", "whole")
-    assert again.output.endswith(f"Next: wrods run {study} --model tuned:whole\n"), (
-        "the study does not name it"
-    )
+    assert again.output.endswith(f"Next: wrods run {study} --model tuned:whole\n"), "the study names it not"
 
 
 @pytest.mark.parametrize("name", ["beside", pytest.param("texts", marks=pytest.mark.full)])
@@ -104,23 +92,15 @@ def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(tmp_
         assert (outcome.state, outcome.steps) == ("stopped", after)
     assert train(parted, name).state == "finished"
     assert weights(whole, name) == weights(parted, name)
-    curves = [
-        [
-            (one.step, one.training_loss, one.validation_loss)
-            for one in read_curve(folder / "tuning" / name / "loss.csv")
-        ]
-        for folder in (whole, parted)
-    ]
-    assert curves[0] == curves[1] and len(curves[0]) > 6
+    curves = [read_curve(folder / "tuning" / name / "loss.csv") for folder in (whole, parted)]
+    one, other = ([(at.step, at.training_loss, at.validation_loss) for at in curve] for curve in curves)
+    assert one == other and len(one) > 6
 
 
 @pytest.mark.full
 def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp_path):
     every = ", checkpoint_every: 0.001 min"
-    whole, killed = (
-        write_study(tmp_path / "whole", texts=every),
-        write_study(tmp_path / "killed", texts=every),
-    )
+    whole, killed = (write_study(tmp_path / name, texts=every) for name in ("whole", "killed"))
     assert train(whole, "texts").state == "finished"
     command = [sys.executable, "-m", "experiment.cli", "tune", str(killed), "--training", "texts", "--json"]
     kills = 0
@@ -164,28 +144,22 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study, monkey
 
 def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study):
     train(study, "texts", after=2)
-    text = (study / "study.yaml").read_text("utf-8")
-    (study / "study.yaml").write_text(
-        text.replace("rule: FT-RS, method", "rule: FT-RS, learning_rate: 0.5, method"), "utf-8"
+    text = (
+        (study / "study.yaml").read_text("utf-8").replace("rule: FT-RS,", "rule: FT-RS, learning_rate: 0.5,")
     )
+    (study / "study.yaml").write_text(text, "utf-8")
     with pytest.raises(UserError, match=r"learning_rate .*2e-05 .*0\.5"):
         train(study, "texts")
 
 
 def test_two_commands_do_not_train_the_same(study):
-    from experiment.papers.inside.tuning.records import held
-
-    loaded = load_study(study)
-    with held(trainings(loaded)["texts"]):
+    with held(trainings(load_study(study))["texts"]):
         done = wrods("tune", study, "--training", "texts")
-    assert done.exit_code == 1
-    assert " texts " in done.output
+    assert done.exit_code == 1 and " texts " in done.output
 
 
 @pytest.mark.full
 def test_memory_that_runs_out_halves_what_is_computed_at_once(study, monkeypatch):
-    from experiment.papers.inside.tuning.training import Trainer
-
     plain = Trainer._loss
     seen: list[int] = []
 
@@ -205,9 +179,8 @@ def test_memory_that_runs_out_halves_what_is_computed_at_once(study, monkeypatch
 def test_a_base_that_changed_is_not_gone_on_with(study):
     train(study, "texts", after=2)
     config = study / "tiny" / "config.json"
-    config.write_text(
-        config.read_text("utf-8").replace('"attention_dropout": 0.1', '"attention_dropout": 0.2'), "utf-8"
-    )
+    text = config.read_text("utf-8").replace('"attention_dropout": 0.1', '"attention_dropout": 0.2')
+    config.write_text(text, "utf-8")
     with pytest.raises(UserError, match="revision"):
         train(study, "texts")
 
@@ -263,6 +236,25 @@ procedure:
 """
 
 
+def byte_model(folder: Path) -> None:
+    """A network of one layer over bytes with random weights: small enough to learn a rule of letters within a minute."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from experiment.demo.training.network import build_tokenizer
+
+    tokenizer = build_tokenizer()
+    tokenizer.chat_template = None
+    tokenizer.save_pretrained(str(folder))
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.1, bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )  # fmt: skip
+    LlamaForCausalLM(config).save_pretrained(str(folder))
+
+
 @pytest.mark.full
 def test_a_task_of_h_test_is_learnt_whole_and_beside_the_weights(tmp_path):
     (tmp_path / "study.yaml").write_text(STUDY, "utf-8")
@@ -271,7 +263,6 @@ def test_a_task_of_h_test_is_learnt_whole_and_beside_the_weights(tmp_path):
         done = wrods(*command, tmp_path, *(("--not-registered",) if command == ("run",) else ()))
         assert done.exit_code == 0, done.output
     right = shares_right(tmp_path)
-    print(right)
     assert abs(right["base"] - 0.5) < 0.15 and right["started"] < 0.75, right
     assert right["whole"] > 0.85, right
     assert right["beside"] > 0.85, right

@@ -19,36 +19,37 @@ def study_texts(task, items=60):
     return [one.text for one in (*made.exemplars, *made.test)]
 
 
+def texts_of(records):
+    return [one["provenance"]["text"] for one in records]
+
+
 @pytest.mark.parametrize("task", RELEASED_TASKS)
 def test_no_training_text_is_one_of_the_study_or_its_near_copy(task):
     held_out = study_texts(task)
     number = 60 if task == "palindrome" else 200
-    made = htest_training_set(task, seed=21, held_out=held_out, number=number)
-    texts = [str(one.provenance["text"]) for one in made.exchanges]
-    seen = {tuple(sorted(text.casefold().replace("-", " ").replace("/", " ").split())) for text in held_out}
-    assert not any(
-        tuple(sorted(t.casefold().replace("-", " ").replace("/", " ").split())) in seen for t in texts
-    )
+    made, _ = htest_training_set(task, seed=21, held_out=held_out, number=number)
+    texts = texts_of(made)
+
+    def words(text):
+        return tuple(sorted(text.casefold().replace("-", " ").replace("/", " ").split()))
+
+    assert not set(map(words, texts)) & set(map(words, held_out))
     barred = set().union(*(word_keys(text, task) for text in held_out))
     assert not any(word_keys(text, task) & barred for text in texts)
     assert len(set(texts)) == len(texts) == number
-    assert Counter(one.reply for one in made.exchanges) == {"A": number // 2, "B": number // 2}
-    assert all(
-        rule(task).predicate(text) == one.reply for text, one in zip(texts, made.exchanges, strict=True)
-    )
-    assert all(one.prompt == text for text, one in zip(texts, made.exchanges, strict=True))
+    assert Counter(one["reply"] for one in made) == {"A": number // 2, "B": number // 2}
+    assert all(rule(task).predicate(one["prompt"]) == one["reply"] for one in made)
+    assert texts == [one["prompt"] for one in made]
 
 
 @pytest.mark.parametrize("task", ["rhyme", "spelled_math"])
 def test_near_copies_that_the_seed_would_make_are_left_out_and_counted(task):
-    bare = htest_training_set(task, seed=3, held_out=[], number=120)
-    some = [str(one.provenance["text"]) for one in bare.exchanges[:20]]
+    bare, _ = htest_training_set(task, seed=3, held_out=[], number=120)
+    some = texts_of(bare[:20])
     turned = [", ".join(reversed(text.split(", "))).upper() for text in some]
-    again = htest_training_set(task, seed=3, held_out=turned, number=120)
-    pairs = {one.provenance["pair"] for one in bare.exchanges[:20]}
-    assert again.near_copies >= len(pairs)
-    assert not {str(one.provenance["text"]) for one in again.exchanges} & set(some)
-    assert len(again.exchanges) == 120
+    again, counts = htest_training_set(task, seed=3, held_out=turned, number=120)
+    assert counts["near_copies_left_out"] >= len({one["provenance"]["pair"] for one in bare[:20]})
+    assert not set(texts_of(again)) & set(some) and len(again) == 120
 
 
 @pytest.mark.parametrize(
@@ -73,9 +74,7 @@ def test_near_copies_are_told_by_their_words(task, one, other, are_copies):
 
 
 def test_the_order_is_drawn_and_no_label_tells_the_next():
-    replies = [
-        one.reply for one in htest_training_set("start_vowel", seed=9, held_out=[], number=400).exchanges
-    ]
+    replies = [one["reply"] for one in htest_training_set("start_vowel", seed=9, held_out=[], number=400)[0]]
     same = sum(a == b for a, b in itertools.pairwise(replies))
     assert abs(same - 199.5) < 4 * (399 / 4) ** 0.5
 
@@ -97,16 +96,17 @@ def test_released_files_are_taken_as_published_or_without_their_faults(shared, t
     folder = shared / "data" / "htest"
     released = load_released(folder, [task])[task]
     held_out = [one.text for one in (*released.exemplars, *released.test)]
-    as_published = released_training_set(folder, task, seed=1, held_out=held_out, published=True)
-    assert len(as_published.exchanges) == as_published.lines == SIZES[task]
-    labels = "".join(one.reply for one in as_published.exchanges)
+    published, counts = released_training_set(folder, task, seed=1, held_out=held_out, published=True)
+    assert len(published) == counts["lines"] == SIZES[task]
+    labels = "".join(one["reply"] for one in published)
     assert labels == "A" * labels.count("A") + "B" * labels.count("B")
-    mended = released_training_set(folder, task, seed=1, held_out=held_out)
-    texts = [one.prompt for one in mended.exchanges]
+    mended, counts = released_training_set(folder, task, seed=1, held_out=held_out)
+    texts, labels = [one["prompt"] for one in mended], "".join(one["reply"] for one in mended)
     assert len(set(texts)) == len(texts) and not set(texts) & set(held_out)
-    assert Counter(one.reply for one in mended.exchanges)["A"] * 2 == len(texts)
-    assert mended.lines == len(texts) + mended.doubles + mended.near_copies + mended.unbalanced
-    assert "".join(one.reply for one in mended.exchanges)[: len(texts) // 2] != "A" * (len(texts) // 2)
+    assert labels.count("A") * 2 == len(texts)
+    left_out = sum(counts[name] for name in ("doubles", "near_copies", "unbalanced"))
+    assert counts["lines"] == len(texts) + left_out
+    assert labels[: len(texts) // 2] != "A" * (len(texts) // 2)
 
 
 @pytest.mark.shared
@@ -119,20 +119,18 @@ def test_lines_that_another_task_asks_are_left_out_too(shared):
     }
     others = [text for task, texts in shown.items() if task != "uppercase" for text in texts]
     own = {"seed": 1, "held_out": shown["uppercase"]}
-    before = released_training_set(folder, "uppercase", **own)
-    assert {one.prompt for one in before.exchanges} & set(others) == {
-        "Dog listens with passion enthusiastically."
-    }
-    after = released_training_set(folder, "uppercase", **own, of_other_tasks=others)
-    assert after.near_copies - before.near_copies == 3
+    before, counts = released_training_set(folder, "uppercase", **own)
+    assert set(texts_of(before)) & set(others) == {"Dog listens with passion enthusiastically."}
+    after, fewer = released_training_set(folder, "uppercase", **own, of_other_tasks=others)
+    assert fewer["near_copies"] - counts["near_copies"] == 3
     keys = set().union(*map(word_keys, others))
-    assert not any(word_keys(one.prompt) & keys for one in after.exchanges)
+    assert not any(word_keys(text) & keys for text in texts_of(after))
 
 
 def test_made_lines_are_no_texts_of_other_tasks_either():
-    free = htest_training_set("uppercase", seed=3, held_out=[], number=60)
-    asked = [one.prompt for one in free.exchanges[:10]]
-    made = htest_training_set("uppercase", seed=3, held_out=[], of_other_tasks=asked, number=60)
+    free, _ = htest_training_set("uppercase", seed=3, held_out=[], number=60)
+    asked = texts_of(free[:10])
+    made, counts = htest_training_set("uppercase", seed=3, held_out=[], of_other_tasks=asked, number=60)
     keys = set().union(*map(word_keys, asked))
-    assert len(made.exchanges) == 60 and made.near_copies >= 5
-    assert not any(word_keys(one.prompt) & keys for one in made.exchanges)
+    assert len(made) == 60 and counts["near_copies_left_out"] >= 5
+    assert not any(word_keys(text) & keys for text in texts_of(made))

@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from experiment.papers.inside.tuning.training_sets import PUBLISHED_RULES, HeldOut, ScrambledTexts, TextFiles
-from stimuli.corpora.corpus import SourceText
 from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
 from stimuli.words import find_words, nfc
@@ -41,17 +40,19 @@ def trained():
 
 @pytest.fixture(scope="module")
 def passages(trained):
-    return {rule: [one.text for one in texts] for rule, texts in trained.items()}
+    return {rule: [one["text"] for one in texts] for rule, texts in trained.items()}
+
+
+def changed_words(one, other):
+    pairs = zip(find_words(one), find_words(other), strict=True)
+    return [old.index for old, new in pairs if old.text != new.text]
 
 
 def test_three_fifths_of_the_samples_and_three_tenths_of_their_long_words_change(trained, passages):
     intact = articles(3000)
     for rule in ("FT-RS", "FT-KF&Adj"):
         counts = trained[rule].counts
-        changed = [
-            sum(old.text != new.text for old, new in zip(find_words(one), find_words(other), strict=True))
-            for one, other in zip(intact, passages[rule], strict=True)
-        ]
+        changed = [len(changed_words(*both)) for both in zip(intact, passages[rule], strict=True)]
         # three standard errors of 3,000 draws at .6
         assert abs(sum(map(bool, changed)) / 3000 - 0.6) < 3 * (0.6 * 0.4 / 3000) ** 0.5
         assert sum(changed) == counts.changed_words
@@ -65,14 +66,7 @@ def test_three_fifths_of_the_samples_and_three_tenths_of_their_long_words_change
 def test_the_same_samples_and_words_change_under_every_rule(trained, passages):
     intact = articles(3000)
     touched = {
-        rule: [
-            [
-                old.index
-                for old, new in zip(find_words(one), find_words(other), strict=True)
-                if old.text != new.text
-            ]
-            for one, other in zip(intact, passages[rule], strict=True)
-        ]
+        rule: [changed_words(*both) for both in zip(intact, passages[rule], strict=True)]
         for rule in ("FT-RS", "FT-KF&Adj")
     }
     assert touched["FT-RS"] == touched["FT-KF&Adj"]
@@ -94,11 +88,7 @@ def test_each_rule_does_to_a_word_what_it_says(passages):
 def test_a_changed_word_has_the_form_that_the_scramble_gives_it_alone(passages):
     compared = 0
     for one, shuffled in list(zip(articles(3000), passages["FT-RS"], strict=True))[:200]:
-        changed = [
-            old.index
-            for old, new in zip(find_words(one), find_words(shuffled), strict=True)
-            if old.text != new.text
-        ]
+        changed = changed_words(one, shuffled)
         alone = scramble_text(one, PUBLISHED_RULES["FT-RS"], seed=11, words=changed)
         assert alone.text == shuffled
         compared += len(changed)
@@ -112,7 +102,7 @@ def test_a_changed_word_has_the_form_that_the_scramble_gives_it_alone(passages):
 @settings(max_examples=150, deadline=None)
 def test_marks_spaces_capitals_and_lengths_stay(texts, seed):
     for rule in PUBLISHED_RULES:
-        made = [one.text for one in ScrambledTexts(texts, rule, seed=seed, samples=1, words=1)]
+        made = [one["text"] for one in ScrambledTexts(texts, rule, seed=seed, samples=1, words=1)]
         for before, after in zip(map(nfc, texts), made, strict=True):
             assert len(before) == len(after)
             for old, new in zip(before, after, strict=True):
@@ -123,7 +113,7 @@ def test_marks_spaces_capitals_and_lengths_stay(texts, seed):
 def test_what_cannot_change_is_counted_with_its_reason():
     texts = ScrambledTexts(["eee ooo bbb planet."], "FT-RS", seed=1, samples=1, words=1)
     (passage,) = texts
-    assert passage.text.startswith("eee ooo bbb ") and passage.text != "eee ooo bbb planet."
+    assert passage["text"].startswith("eee ooo bbb ") and passage["text"] != "eee ooo bbb planet."
     assert texts.counts.long_words == texts.counts.wanted == 4 and texts.counts.changed_words == 1
     assert sum(texts.counts.cannot_change.values()) == 3
     assert texts.counts.to_json()["share_of_words_changed"] == 0.25
@@ -131,11 +121,11 @@ def test_what_cannot_change_is_counted_with_its_reason():
 
 def test_a_passage_hangs_on_its_text_and_not_on_its_neighbours():
     texts = articles(200)
-    together = {one.text for one in ScrambledTexts(texts, "FT-RS", seed=4)}
-    backwards = {one.text for one in ScrambledTexts(texts[::-1], "FT-RS", seed=4)}
-    assert together == backwards
-    other = {one.text for one in ScrambledTexts(texts, "FT-RS", seed=5)}
-    assert together != other
+    together, backwards, other = (
+        {one["text"] for one in ScrambledTexts(order, "FT-RS", seed=seed)}
+        for order, seed in ((texts, 4), (texts[::-1], 4), (texts, 5))
+    )
+    assert together == backwards and together != other
 
 
 def test_training_texts_do_not_hang_on_the_hash_salt():
@@ -143,8 +133,8 @@ def test_training_texts_do_not_hang_on_the_hash_salt():
         "import hashlib, json\n"
         "from experiment.papers.inside.tuning.training_sets import ScrambledTexts, htest_training_set\n"
         "texts = ['The planet is the brightest object in the evening sky.'] * 20\n"
-        "made = [one.to_json() for one in ScrambledTexts(texts, 'FT-KF&Adj', seed=3)]\n"
-        "made += [one.to_json() for one in htest_training_set('uppercase', seed=3, number=40, held_out=[]).exchanges]\n"
+        "made = [*ScrambledTexts(texts, 'FT-KF&Adj', seed=3)]\n"
+        "made += htest_training_set('uppercase', seed=3, number=40, held_out=[])[0]\n"
         "print(hashlib.sha256(json.dumps(made).encode()).hexdigest())"
     )
     found = {
@@ -170,7 +160,7 @@ def test_a_sample_that_holds_a_text_of_the_study_is_left_out():
         "Officials said on Monday that the tunnel will open.",
     ]
     texts = ScrambledTexts(samples, "FT-Ori", seed=1, held_out=held)
-    assert [one.text for one in texts] == samples[2:]
+    assert [one["text"] for one in texts] == samples[2:]
     assert texts.counts.left_out == 2 and texts.counts.samples == 2
 
 
@@ -254,18 +244,13 @@ def test_a_broken_file_is_named(tmp_path, name, content, says):
 
 
 def test_memory_does_not_grow_with_the_texts(tmp_path):
-    def many(number):
-        for place in range(number):
-            yield SourceText(
-                str(place),
-                f"The planet {place} is the brightest object in the evening sky of winter.",
-                "made",
-            )
-
     peaks = []
     for number in (400, 1600):
+        many = (
+            f"The planet {n} is the brightest object in the evening sky of winter." for n in range(number)
+        )
         tracemalloc.start()
-        for _ in ScrambledTexts(many(number), "FT-RS", seed=1):
+        for _ in ScrambledTexts(many, "FT-RS", seed=1):
             pass
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

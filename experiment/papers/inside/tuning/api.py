@@ -15,6 +15,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,6 @@ from experiment.papers.inside.tuning.records import (
     Curve,
     LearningPoint,
     Outcome,
-    Record,
     Records,
     built_again,
     make_records,
@@ -60,9 +60,8 @@ class PreparedJob:
 
     files: JobFiles
     spec: Mapping[str, Any]  # what it is made with
-    # most_usd, likely_usd: the most that it can cost, and about what it will; None where no price is known
-    most_usd: float | None
-    likely_usd: float | None
+    most_usd: float | None  # the most that it can cost; None where no price is known
+    likely_usd: float | None  # about what it will cost
 
 
 def prepare(
@@ -116,16 +115,11 @@ def submit(
                 mend="Raise --max-cost, or train for fewer epochs.",
             )
         token = job.setdefault("next_token", secrets.token_hex(16))
-        _write(
-            training, job
-        )  # before money is booked under it: a command that dies in between books nothing twice
+        # before money is booked under it: a command that dies in between books nothing twice
+        _write(training, job)
         _set_aside(study, training, store, token, most)
-        job |= {
-            "token": token,
-            "most_usd": most,
-            "sha256": prepared.files.sha256,
-            "spec": dict(prepared.spec),
-        }
+        job |= {"token": token, "most_usd": most}
+        job |= {"sha256": prepared.files.sha256, "spec": dict(prepared.spec)}
         _write(training, job)
         write_record(training.folder, {**opening_record(study, training), "state": "handed over"})
     desk = _Desk(training)
@@ -133,10 +127,8 @@ def submit(
         job["job_id"] = desk.found(job["token"])
     if job.get("job_id") is None:
         spec = dict(job["spec"])
-        for key, file in (
-            ("training_file", prepared.files.training),
-            ("validation_file", prepared.files.validation),
-        ):
+        files = prepared.files
+        for key, file in (("training_file", files.training), ("validation_file", files.validation)):
             if file is None:
                 continue
             if f"{key}_id" not in job:
@@ -184,16 +176,13 @@ def follow(
     cost = None if tokens is None or price is None else int(tokens) * price / 1e6
     if cost is not None:
         job["cost_usd"] = cost
-        _book(study, training, store, job["token"], cost)
+        store.write(partial(_booked, study, training, job["token"], cost)).result()
     _write(training, job)
     if status != "succeeded":
         error = getattr(seen, "error", None)
         words = getattr(error, "message", None) or "it says nothing more"
-        counted = (
-            ""
-            if cost is not None
-            else f"; {format_usd(job['most_usd'])}, the most that it can have cost, stay counted"
-        )
+        stays = f"; {format_usd(job['most_usd'])}, the most that it can have cost, stay counted"
+        counted = stays if cost is None else ""
         raise UserError(
             f"the job of training {training.name} ({job['job_id']}) has {status}: {words}{counted}",
             mend=f"See the provider's page of the job; to make another, remove {training.folder / JOB_FILE}.",
@@ -256,10 +245,10 @@ def _set_aside(study: Study, training: Training, store: Store, token: str, most:
 
     def write(connection: Connection) -> float | None:
         lock_for_change(connection)
-        _booked(connection, study, training, token, 0.0)  # where a command died behind booking it
+        _booked(study, training, token, 0.0, connection)  # where a command died behind booking it
         left = None if budget is None else budget - spending(connection, study).total
         if left is None or most <= left:
-            _booked(connection, study, training, token, most)
+            _booked(study, training, token, most, connection)
             return None
         return left
 
@@ -273,11 +262,7 @@ def _set_aside(study: Study, training: Training, store: Store, token: str, most:
         )
 
 
-def _book(study: Study, training: Training, store: Store, token: str, cost: float) -> None:
-    store.write(lambda connection: _booked(connection, study, training, token, cost)).result()
-
-
-def _booked(connection: Connection, study: Study, training: Training, token: str, cost: float) -> None:
+def _booked(study: Study, training: Training, token: str, cost: float, connection: Connection) -> None:
     book(connection, study.id, f"tuned:{training.name}", f"tuning-{token}", cost)
 
 
@@ -319,24 +304,10 @@ def _write(training: Training, job: Mapping[str, Any]) -> None:
     replace_file(training.folder / JOB_FILE, json.dumps(job, ensure_ascii=False, indent=1))
 
 
-def _outcome(
-    training: Training,
-    job: Mapping[str, Any],
-    state: str,
-    record: Mapping[str, Any],
-) -> Outcome:
-    return Outcome(
-        training.name,
-        training.base,
-        f"tuned:{training.name}",
-        state,
-        tokens=int(record.get("trained_tokens") or 0),
-        folder=str(training.folder),
-        most_usd=job.get("most_usd"),
-        cost_usd=job.get("cost_usd"),
-        job_id=job.get("job_id"),
-        model_name=record.get("model_name"),
-    )
+def _outcome(training: Training, job: Mapping[str, Any], state: str, record: Mapping[str, Any]) -> Outcome:
+    of_job = {name: job.get(name) for name in ("most_usd", "cost_usd", "job_id")}
+    tokens = int(record.get("trained_tokens") or 0)
+    return Outcome.of(training, state, tokens=tokens, model_name=record.get("model_name"), **of_job)
 
 
 TRAINING_FILE, VALIDATION_FILE, JOB_FILE = "api-training.jsonl", "api-validation.jsonl", "api-job.json"
@@ -371,9 +342,11 @@ def write_job_files(training: Training, records: Records) -> JobFiles:
         )
     trained, apart = parted(records.number, training.validation, training.seed)
     held_out = set(apart.tolist()) if min(len(trained), len(apart)) >= FEWEST_EXAMPLES else set()
-    parts: dict[bool, list[Record]] = {False: [], True: []}
+    parts: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
     for place, record in enumerate(records):
-        parts[place in held_out].append(chat_of(record))
+        messages = [{"role": turn.role, "content": turn.content} for turn in messages_of(record)]
+        messages.append({"role": "assistant", "content": record["reply"]})
+        parts[place in held_out].append({"messages": messages})
     paths = {False: training.folder / TRAINING_FILE, True: training.folder / VALIDATION_FILE}
     for is_held_out, chats in parts.items():
         if chats:
@@ -392,24 +365,15 @@ def write_job_files(training: Training, records: Records) -> JobFiles:
 
 def job_of(training: Training, files: JobFiles) -> dict[str, Any]:
     """Return what a job is made with, but for the names that uploaded files get."""
-    method = {
-        "type": "supervised",
-        "supervised": {"hyperparameters": {"n_epochs": training.epochs_of(replies=True)}},
-    }
+    epochs = {"hyperparameters": {"n_epochs": training.epochs_of(replies=True)}}
     return {
         "model": training.model.name,
         "training_file": files.training.name,
         **({"validation_file": files.validation.name} if files.validation else {}),
         "seed": training.seed % 2**31,
         "suffix": training.name[:MOST_SUFFIX],
-        "method": method,
+        "method": {"type": "supervised", "supervised": epochs},
     }
-
-
-def chat_of(record: Record) -> dict[str, Any]:
-    """Return a prompt with its reply as a chat."""
-    messages = [{"role": turn.role, "content": turn.content} for turn in messages_of(record)]
-    return {"messages": [*messages, {"role": "assistant", "content": record["reply"]}]}
 
 
 def most_tokens(chat: Mapping[str, Any]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
 from experiment.papers.inside.tuning.networks import Base, hours_of, look_at, size_of
 from experiment.papers.inside.tuning.records import (
     FINISHED,
+    as_asked,
     built_again,
     has_replies,
     kept_records,
@@ -25,7 +27,7 @@ from experiment.papers.inside.tuning.records import (
     read_curve,
 )
 from experiment.papers.inside.tuning.settings import RELEASED, Training, trainings
-from experiment.papers.inside.tuning.training_sets import NUMBER
+from experiment.papers.inside.tuning.training_sets import NUMBER, TextFiles
 from experiment.study import Study
 from experiment.study.study import CURVE, read_record
 from stimuli.durations import rough_duration_in_words
@@ -148,7 +150,7 @@ def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
         return (None if characters is None else NUMBER * characters // CHARACTERS_PER_TOKEN), True
     path = study.folder / Path(training.on).expanduser()
     try:
-        size = _bytes(path)
+        size = sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
     except UserError:
         return None, False
     return size // CHARACTERS_PER_TOKEN, training.rule is None and has_replies(path)
@@ -156,32 +158,19 @@ def _tokens(study: Study, training: Training) -> tuple[int | None, bool]:
 
 def _characters_asked(study: Study, training: Training) -> int | None:
     """Return how long a line is with all that the study says around it, by some test items; None before these are built."""
-    from experiment.papers.inside.tuning.records import as_asked
-    from experiment.papers.inside.tuning.training_sets import Exchange
-
     try:
         lines = [
-            item
+            {"provenance": {"text": next(iter(item.shown.values())), "label": str(item.answer)}}
             for item in study.items
             if item.role == "test" and item.condition.get("task") == training.task
         ]
-        exchanges = [
-            Exchange("", "", {"text": next(iter(line.shown.values())), "label": str(line.answer)})
-            for line in lines[:SOME]
-        ]
         lengths = [
             sum(len(message.content) for message in messages_of(record)) + len(record["reply"])
-            for record in as_asked(study, training, exchanges)
+            for record in as_asked(study, training, lines[:SOME])
         ]
     except UserError:
         return None
     return sum(lengths) // len(lengths) if lengths else None
-
-
-def _bytes(path: Path) -> int:
-    from experiment.papers.inside.tuning.training_sets import TextFiles
-
-    return sum(file.stat().st_size for file, _ in TextFiles((path,)).files())
 
 
 def _here(
@@ -223,16 +212,7 @@ def _here(
 
 def _speed(study: Study, training: Training, device: str) -> tuple[float, str] | None:
     """Return how many tokens a second a training of the same kind read on this device, and its name; None before there is one."""
-
-    def kind(training: Training) -> tuple[Any, ...]:
-        return (
-            training.model.use,
-            training.lora,
-            training.gradient_checkpointing,
-            training.sequence_length,
-            training.asked,
-        )
-
+    kind = attrgetter("model.use", "lora", "gradient_checkpointing", "sequence_length", "asked")
     same_kind = [other for other in trainings(study).values() if kind(other) == kind(training)]
     for other in sorted(same_kind, key=lambda other: other.name != training.name):
         points = read_curve(other.folder / CURVE) if read_record(other.folder).get("device") == device else []

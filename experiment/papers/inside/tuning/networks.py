@@ -64,14 +64,8 @@ def look_at(training: Training) -> Base:
     wording = Wording(
         tokenizer, template=template, leading_space=space, thinking=bool(options.get("thinking", False))
     )
-    return Base(
-        source,
-        config,
-        wording,
-        checkpoints.choose_device(options.get("device")),
-        name_revision(source, config),
-        context_length_of(config).text,
-    )
+    device, length = checkpoints.choose_device(options.get("device")), context_length_of(config).text
+    return Base(source, config, wording, device, name_revision(source, config), length)
 
 
 def require_peft(training: Training) -> None:
@@ -200,12 +194,8 @@ def _beside(network: Any, rank: int) -> int:
     number = 0
     for module in network.modules():
         weight = getattr(module, "weight", None)
-        if (
-            module is head
-            or weight is None
-            or weight.dim() != 2
-            or type(module).__name__ not in ("Linear", "Conv1D")
-        ):
+        is_linear = type(module).__name__ in ("Linear", "Conv1D")
+        if module is head or weight is None or weight.dim() != 2 or not is_linear:
             continue
         number += rank * (weight.shape[0] + weight.shape[1])
     return number

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiment.lists import list_ids
 from experiment.models.engine import Message
@@ -30,18 +30,22 @@ from experiment.models.planning.session import ModelSession, SessionTaker
 from experiment.models.runs.environment import git_state, hardware, versions
 from experiment.models.runs.limits import Stop
 from experiment.papers.inside.tuning.settings import RELEASED, Training
+from experiment.papers.inside.tuning.training_sets import (
+    FT_ORI,
+    HeldOut,
+    ScrambledTexts,
+    TextFiles,
+    htest_training_set,
+    released_training_set,
+)
 from experiment.procedure import Plan, plan_session
 from experiment.study import Study
-from experiment.study.study import CURVE, RECORD
+from experiment.study.study import CURVE, ITEMS, RECORD
 from experiment.trials import CHOSEN
+from stimuli.corpora.corpus import line_rows
 from stimuli.errors import UserError
 from stimuli.files import file_sha256, replace_file, replacing
 from stimuli.seeds import generator, stable_seed
-
-if TYPE_CHECKING:
-    from experiment.papers.inside.tuning.settings import Training
-    from experiment.papers.inside.tuning.training_sets import Exchange
-
 
 RECORDS_FILE, ABOUT = "training.jsonl", "training.meta.json"
 FEWEST = 10
@@ -59,31 +63,33 @@ Record = Mapping[str, Any]
 class Outcome:
     """Result of a command for a training."""
 
-    # training, base, use: its name, the model's name in the study, and what ``use`` names the trained model
     training: str
-    base: str
-    use: str
-    # ``finished``, ``stopped``, ``written`` (the files of a job), or a provider's word for its job
-    state: str
+    base: str  # the model's name in the study
+    use: str  # what ``use`` names the trained model
+    state: (
+        str  # ``finished``, ``stopped``, ``written`` (the files of a job), or a provider's word for its job
+    )
     was_finished: bool = False  # nothing was to be done
-    # steps, planned: steps made, and all
-    steps: int = 0
+    steps: int = 0  # made
     planned: int = 0
-    tokens: int = 0  # tokens read
+    tokens: int = 0  # read
     seconds: float = 0.0  # spent in steps
     stopped: str | None = None  # why it ended before the end
     interrupted: bool = False
-    # first_validation_loss, validation_loss: before the first step and after the last one, in nats a token
-    first_validation_loss: float | None = None
-    validation_loss: float | None = None
+    first_validation_loss: float | None = None  # before the first step, in nats a token
+    validation_loss: float | None = None  # after the last one
     folder: str = ""
-    # most_usd, cost_usd: the most that a provider's training can cost, and what it did cost
-    most_usd: float | None = None
-    cost_usd: float | None = None
-    # job_id, model_name: as the provider names them
-    job_id: str | None = None
+    most_usd: float | None = None  # the most that a provider's training can cost
+    cost_usd: float | None = None  # what it did cost
+    job_id: str | None = None  # as the provider names it
     model_name: str | None = None
     remark: str | None = None  # what else is to be known
+
+    @classmethod
+    def of(cls, training: Training, state: str, **more: Any) -> Outcome:
+        """Return the outcome of a training with its names and its folder."""
+        use, folder = f"tuned:{training.name}", str(training.folder)
+        return cls(training.name, training.base, use, state, folder=folder, **more)
 
     @property
     def is_done(self) -> bool:
@@ -168,10 +174,8 @@ class LearningPoint:
     step: int  # from 1; 0 is the model as it was
     epoch: float  # epochs done
     tokens: int  # tokens read by then
-    # training_loss, validation_loss: nats a token; the first before the step's change of weights, the second
-    # after it
-    training_loss: float | None
-    validation_loss: float | None
+    training_loss: float | None  # nats a token, before the step's change of weights
+    validation_loss: float | None  # after it
     learning_rate: float
     seconds: float
 
@@ -234,8 +238,7 @@ class Records:
     replies: bool  # whether they are prompts with replies, else running text
     sha256: str
     about: Mapping[str, Any]  # what the makers of the records counted
-    # The settings and items from which they were made
-    made_from: Mapping[str, Any] = field(default_factory=dict)
+    made_from: Mapping[str, Any] = field(default_factory=dict)  # the settings and items they were made from
 
     def __iter__(self) -> Iterator[Record]:
         with self.file.open("rb") as stream:
@@ -258,8 +261,6 @@ def kept_records(folder: Path) -> Records | None:
 
 def made_from(study: Study, training: Training) -> dict[str, Any]:
     """Return what decides on the records of a training: its settings, and the items that none of them may hold."""
-    from experiment.study.study import ITEMS
-
     file = study.folder / ITEMS
     return {**training.of_data(), "items": file_sha256(file) if file.exists() else None}
 
@@ -282,11 +283,7 @@ def make_records(
     stop: Stop | None = None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Records:
-    """Make and store a training run's records, or return stored ones.
-
-    ``stop``: if an interruption is requested, nothing is stored.
-    ``say``: called with progress messages.
-    """
+    """Make and store a training run's records, or return stored ones; nothing is stored where an interruption is requested."""
     records = kept_records(training.folder)
     if records is not None and records.made_from == made_from(study, training):
         return records
@@ -369,60 +366,39 @@ def has_replies(path: Path) -> bool:
 
 
 def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    from experiment.papers.inside.tuning.training_sets import htest_training_set, released_training_set
-
     assert training.task is not None
     held_out: list[str] = []
     elsewhere: list[str] = []
     for item in study.items:
         (held_out if item.condition.get("task") == training.task else elsewhere).extend(item.shown.values())
-    counts: dict[str, Any]
+    apart: dict[str, Any] = {"seed": training.seed, "held_out": held_out, "of_other_tasks": elsewhere}
+    records: list[dict[str, Any]]
+    counts: Mapping[str, Any]
     if training.on == RELEASED:
         folder = study.folder / Path(study.get("materials", "htest", "from")).expanduser()
-        released = released_training_set(
-            folder,
-            training.task,
-            seed=training.seed,
-            held_out=held_out,
-            of_other_tasks=elsewhere,
-            published="items" in study.published,
-        )
-        exchanges = released.exchanges
-        counts = {
-            "lines": released.lines, "doubles": released.doubles, "near_copies": released.near_copies,
-            "unbalanced": released.unbalanced, "as_published": "items" in study.published,
-        }  # fmt: skip
+        published = "items" in study.published
+        records, counts = released_training_set(folder, training.task, published=published, **apart)
     else:
-        made = htest_training_set(
-            training.task, seed=training.seed, held_out=held_out, of_other_tasks=elsewhere
-        )
-        exchanges = made.exchanges
-        counts = {"near_copies_left_out": made.near_copies, "repeated_left_out": made.repeated}
-    if training.asked == "bare":
-        return (exchange.to_json() for exchange in exchanges), lambda: counts
-    return as_asked(study, training, exchanges), lambda: counts
+        records, counts = htest_training_set(training.task, **apart)
+    return (records if training.asked == "bare" else as_asked(study, training, records)), lambda: counts
 
 
 def _of_texts(
     study: Study, training: Training, path: Path
 ) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    from experiment.papers.inside.tuning.training_sets import HeldOut, ScrambledTexts, TextFiles
-
     texts = TextFiles((path,), field=training.text_field)
     chosen = _drawn(lambda: texts, training)
     shown: set[str] = set()
     for item in study.items:
         shown.update(item.shown.values(), item.intact.values())
-    passages = ScrambledTexts(chosen, training.rule or "FT-Ori", seed=training.seed, held_out=HeldOut(shown))
-    return (passage.to_json() for passage in passages), lambda: passages.counts.to_json()
+    passages = ScrambledTexts(chosen, training.rule or FT_ORI, seed=training.seed, held_out=HeldOut(shown))
+    return passages, lambda: passages.counts.to_json()
 
 
 def _of_prompts(
     study: Study, training: Training, path: Path
 ) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
     """Return the lines of a file of prompts with replies, but for those that hold what the study asks about."""
-    from experiment.papers.inside.tuning.training_sets import HeldOut
-
     items_of: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in study.items:
         if item.role not in ("exemplar", "practice"):
@@ -434,7 +410,9 @@ def _of_prompts(
 
     def kept() -> Iterator[Record]:
         for number, record in enumerate(_lines(path, training), 1):
-            if _checked(record, training, number) and any(map(held_out.in_prompt, _said_in(record))):
+            is_reply = _checked(record, training, number)
+            said = [*(turn.content for turn in messages_of(record)), record["reply"]] if is_reply else []
+            if any(map(held_out.in_prompt, said)):
                 counts[LEFT_OUT] += 1
             else:
                 yield record
@@ -446,10 +424,6 @@ def messages_of(record: Record) -> tuple[Message, ...]:
     """Return the messages of a prompt."""
     turns = record.get("messages") or [{"role": "user", "content": record["prompt"]}]
     return tuple(Message(turn["role"], turn["content"]) for turn in turns)
-
-
-def _said_in(record: Record) -> list[str]:
-    return [message.content for message in messages_of(record)] + [str(record["reply"])]
 
 
 def _drawn(read: Callable[[], Iterable[Any]], training: Training) -> Iterator[Any]:
@@ -467,8 +441,6 @@ def _drawn(read: Callable[[], Iterable[Any]], training: Training) -> Iterator[An
 
 def _lines(path: Path, training: Training) -> Iterator[Record]:
     """Yield the lines of a file of records unchanged, up to a number if one is given."""
-    from stimuli.corpora.corpus import line_rows
-
     for row in _drawn(lambda: (record for _, record in line_rows(path)), training):
         if isinstance(row, UserError):
             raise row
@@ -504,15 +476,7 @@ def _is_talk(messages: object) -> bool:
     )
 
 
-@dataclass(frozen=True)
-class _Slot:
-    """A list and prompt variant in which lines can stand."""
-
-    list_id: int
-    variant: int
-
-
-def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) -> Iterator[dict[str, Any]]:
+def as_asked(study: Study, training: Training, lines: Sequence[Record]) -> Iterator[Record]:
     """Yield each line with the messages that the study would send for it, and the label that would be right."""
     manner = read_prompting_settings(study, training.model)
     if manner.context != "independent" or manner.practice == "answered" or manner.strategy != "direct":
@@ -528,36 +492,31 @@ def as_asked(study: Study, training: Training, exchanges: Sequence[Exchange]) ->
         )
     maps = study.get("models", "label_maps", default="balanced")
     variants = range(1, int(study.get("models", "prompt_variants", default=1)) + 1)
-    slots = [
-        _Slot(list_id, variant)
-        for list_id in list_ids(study, study.items, label_maps=maps)
-        for variant in variants
-    ]
+    slots = list(product(list_ids(study, study.items, label_maps=maps), variants))
     draw = generator(training.seed, "training: in which list a line stands", training.task)
-    of_slot: dict[_Slot, list[int]] = defaultdict(list)
-    order = [slots[place % len(slots)] for place in range(len(exchanges))]
+    of_slot: dict[tuple[int, int], list[int]] = defaultdict(list)
+    order = [slots[place % len(slots)] for place in range(len(lines))]
     draw.shuffle(order)
     for place, slot in enumerate(order):
         of_slot[slot].append(place)
-    records: dict[int, dict[str, Any]] = {}
+    records: dict[int, Record] = {}
     plans: dict[int, Plan] = {}
-    for slot, places in of_slot.items():
-        plan = plans.setdefault(slot.list_id, plan_session(study, study.items, list_id=slot.list_id))
-        plan = {
-            **_with_lines(plan, training, [exchanges[place] for place in places]),
-            "prompt_variant": slot.variant,
-        }
+    for (list_id, variant), places in of_slot.items():
+        if list_id not in plans:
+            plans[list_id] = plan_session(study, study.items, list_id=list_id)
+        plan = _with_lines(plans[list_id], training, [lines[place] for place in places])
+        plan = {**plan, "prompt_variant": variant}
         session = ModelSession(SessionTemplate(plan, manner), [], SessionTaker(training.base, study.seed))
         requests = session.begin({})
         for place, request, trial in zip(places, requests, session.trials, strict=True):
             turns = [{"role": message.role, "content": message.content} for message in request.messages]
             prompt = {"prompt": turns[0]["content"]} if len(turns) == 1 else {"messages": turns}
-            provenance = {**exchanges[place].provenance, "list": slot.list_id, "prompt_variant": slot.variant}
+            provenance = {**lines[place]["provenance"], "list": list_id, "prompt_variant": variant}
             records[place] = {**prompt, "reply": _label(trial), "provenance": provenance}
-    return (records[place] for place in range(len(exchanges)))
+    return (records[place] for place in range(len(lines)))
 
 
-def _with_lines(plan: Plan, training: Training, exchanges: Sequence[Exchange]) -> Plan:
+def _with_lines(plan: Plan, training: Training, lines: Sequence[Record]) -> Plan:
     """Return a plan whose blocks ask about the lines, each worded as the first test item of the task."""
     screens = []
     is_found = False
@@ -578,7 +537,7 @@ def _with_lines(plan: Plan, training: Training, exchanges: Sequence[Exchange]) -
         trials = (
             []
             if model is None or is_found
-            else [_with_line(model, exchange, n) for n, exchange in enumerate(exchanges)]
+            else [_with_line(model, line["provenance"], number) for number, line in enumerate(lines)]
         )
         is_found = is_found or bool(trials)
         screens.append({**screen, "trials": trials})
@@ -590,8 +549,8 @@ def _with_lines(plan: Plan, training: Training, exchanges: Sequence[Exchange]) -
     return {**plan, "screens": screens}
 
 
-def _with_line(trial: dict[str, Any], exchange: Exchange, number: int) -> dict[str, Any]:
-    text, label = str(exchange.provenance["text"]), str(exchange.provenance["label"])
+def _with_line(trial: dict[str, Any], origin: Mapping[str, Any], number: int) -> dict[str, Any]:
+    text, label = str(origin["text"]), str(origin["label"])
     shown = {**trial["shown"], "text": text}
     steps = [
         {**step, "text": text, "lines": [text]} if step.get("text") == trial["shown"]["text"] else step

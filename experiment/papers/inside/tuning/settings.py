@@ -47,9 +47,8 @@ class Training:
     base: str  # the name of the model under ``models: who``
     model: ModelSettings  # that model
     on: str  # ``htest``, ``released``, or the path of texts, as the study has it
-    # rule, task: what is done to running text; the task of H-TEST
-    rule: str | None
-    task: str | None
+    rule: str | None  # what is done to running text
+    task: str | None  # of H-TEST
     asked: Asked | None  # how lines of H-TEST stand before the model; None for texts
     texts: int | None  # at most so many
     text_field: str  # which field of a row holds the text
@@ -58,9 +57,8 @@ class Training:
     learning_rate: float  # the highest one
     warmup: float  # share of the steps in which the rate rises
     decay: Decay
-    # weight_decay, clip: of matrices alone; the longest gradient
-    weight_decay: float
-    clip: float
+    weight_decay: float  # of matrices alone
+    clip: float  # the longest gradient
     batch_tokens: int | None  # of one step; None as for ``epochs``
     sequence_length: int
     tokens_at_once: int | None  # None takes what the device usually has room for
@@ -166,11 +164,9 @@ def _model(study: Study, given: Mapping[str, Any]) -> ModelSettings:
                 mend=f'Write under models: who, say, base: {{use: "{name}"}}, and model: base here.',
             )
         fault = unknown_name("model", name, models) if models else None
+        mend = "Name the model to train there, such as {base: {use: hf:Qwen/Qwen3-0.6B}}."
         raise UserError(
-            f"{place} is {name!r}, which is not under models: who",
-            mend=fault.mend
-            if fault
-            else "Name the model to train there, such as {base: {use: hf:Qwen/Qwen3-0.6B}}.",
+            f"{place} is {name!r}, which is not under models: who", mend=fault.mend if fault else mend
         )
     return ModelSettings.of(models[name], study.folder)
 
@@ -218,18 +214,9 @@ def _check_provider(place: Any, given: Mapping[str, Any], model: ModelSettings) 
             mend="Take method out; to train every weight, name a local model (hf:…).",
         )
     for key in (
-        *(
-            "lora",
-            "learning_rate",
-            "warmup",
-            "decay",
-            "weight_decay",
-            "clip",
-            "batch_tokens",
-            "sequence_length",
-        ),
-        *("tokens_at_once", "gradient_checkpointing", "checkpoint_every"),
-    ):
+        "lora", "learning_rate", "warmup", "decay", "weight_decay", "clip", "batch_tokens", "sequence_length",
+        "tokens_at_once", "gradient_checkpointing", "checkpoint_every",
+    ):  # fmt: skip
         if key in given:
             raise UserError(
                 f"{place(key)}: the provider of {model.use} sets this itself",

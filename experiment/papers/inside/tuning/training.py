@@ -81,12 +81,7 @@ class TrainingPlace:
 
 
 def save_checkpoint(folder: Path, place: TrainingPlace, weights: Mapping[str, Any], optimiser: Any) -> Path:
-    """Write a checkpoint and remove those before it.
-
-    ``folder``: the training's.
-    ``weights``: what is trained, by name.
-    ``optimiser``: AdamW over these weights.
-    """
+    """Write a checkpoint of the weights that are trained, by name, and of AdamW over them; remove those before it."""
     tensors = {f"weight:{name}": weight.detach() for name, weight in weights.items()}
     for name, weight in weights.items():
         state = optimiser.state.get(weight)
@@ -95,7 +90,8 @@ def save_checkpoint(folder: Path, place: TrainingPlace, weights: Mapping[str, An
             tensors[f"step:{name}"] = state["step"]
     there = folder / CHECKPOINTS
     there.mkdir(parents=True, exist_ok=True)
-    _clear_partial(there)
+    for left_by_a_killed_process in there.glob(f"{_PARTIAL}*"):
+        shutil.rmtree(left_by_a_killed_process, ignore_errors=True)
     partial = there / f"{_PARTIAL}{place.step:08d}"
     partial.mkdir()
     try:
@@ -139,12 +135,10 @@ def load_checkpoint(path: Path, weights: Mapping[str, Any], optimiser: Any) -> N
             weight.copy_(stored.get_tensor(f"weight:{name}"))
             if f"step:{name}" not in names:
                 continue
+            moments = {moment: stored.get_tensor(f"{moment}:{name}") for moment in _MOMENTS}
             optimiser.state[weight] = {
                 "step": stored.get_tensor(f"step:{name}"),
-                **{
-                    moment: stored.get_tensor(f"{moment}:{name}").to(weight.device, weight.dtype)
-                    for moment in _MOMENTS
-                },
+                **{moment: tensor.to(weight.device, weight.dtype) for moment, tensor in moments.items()},
             }
 
 
@@ -170,12 +164,6 @@ def _checkpoints_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*")) if folder.is_dir() else []
 
 
-def _clear_partial(folder: Path) -> None:
-    """Remove what a killed process left half written."""
-    for partial in folder.glob(f"{_PARTIAL}*"):
-        shutil.rmtree(partial, ignore_errors=True)
-
-
 AT_ONCE = {"cpu": 2048, "mps": 2048, "cuda": 8192}
 """Tokens that are computed at once, unless the study sets another number."""
 VALIDATIONS = 20
@@ -188,9 +176,8 @@ class Progress:
 
     step: int
     steps: int
-    # loss, validation_loss: of the last step, and the last that was taken
-    loss: float | None
-    validation_loss: float | None
+    loss: float | None  # of the last step
+    validation_loss: float | None  # the last that was taken
     tokens_per_second: float | None
     seconds_left: float | None
 
@@ -222,22 +209,14 @@ class Trainer:
     """
 
     def __init__(
-        self,
-        network: Any,
-        training: Training,
-        data: TrainingData,
-        *,
-        device: str,
-        settings: str,
+        self, network: Any, training: Training, data: TrainingData, *, device: str, settings: str
     ) -> None:
         import torch
 
         self.network = network
         self.training = training
-        self.order = data.order
-        self.held_out = data.held_out
+        self.data = data
         self.device = device
-        self.padding = data.padding
         self.folder = training.folder
         self.settings = settings
         self.weights = trained_weights(network)
@@ -321,23 +300,22 @@ class Trainer:
         """Return the mean loss, in nats a token, of the records that are held out; None where there are none."""
         import torch
 
-        if not self.held_out:
+        held_out = self.data.held_out
+        if not held_out:
             return None
         self.network.eval()
         try:
             with torch.no_grad():
-                total = self._computed(
-                    self.held_out, lambda parts: sum(float(self._loss(part)) for part in parts)
-                )
+                total = self._computed(held_out, lambda parts: sum(float(self._loss(part)) for part in parts))
         finally:
             self.network.train()
-        return total / sum(piece.targets for piece in self.held_out)
+        return total / sum(piece.targets for piece in held_out)
 
     def _one_step(self, epoch: int, rate: float) -> float:
         """Make one step and return its loss."""
         import torch
 
-        pieces = self.order.pieces(epoch, self.step - self.bounds[epoch])
+        pieces = self.data.order.pieces(epoch, self.step - self.bounds[epoch])
         scored = sum(piece.targets for piece in pieces)
 
         def backward(parts: Sequence[TrainingBatch]) -> float:
@@ -371,14 +349,14 @@ class Trainer:
         """Compute pieces in parts, in smaller ones if memory is insufficient, and return the result."""
         while True:
             try:
-                return compute(list(parts_of(pieces, self.at_once, self.padding)))
+                return compute(list(parts_of(pieces, self.at_once, self.data.padding)))
             except Exception as fault:
                 longest = max(len(piece.ids) for piece in pieces)
                 if not is_out_of_memory(fault):
                     raise
                 if self.at_once <= longest:
                     raise UserError(
-                        f"memory ran out with {longest} tokens of one {'prompt' if self.order.rows.replies else 'text'}",
+                        f"memory ran out with {longest} tokens of one {'prompt' if self.data.order.rows.replies else 'text'}",
                         mend="Set gradient_checkpointing: true, a shorter sequence_length, method: lora, or take a smaller model.",
                         exit_code=1,
                     ) from None
@@ -476,13 +454,9 @@ def train_here(
     network = load_network(base, training)
     tokenizer = base.wording.tokenizer
     padding = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    trainer = Trainer(
-        network,
-        training,
-        TrainingData(order, epochs, held_out_pieces(data, held_out, length), int(padding)),
-        device=base.device,
-        settings=_named(training, data.key, base),
-    )
+    dealt = TrainingData(order, epochs, held_out_pieces(data, held_out, length), int(padding))
+    settings = _named(training, data.key, base)
+    trainer = Trainer(network, training, dealt, device=base.device, settings=settings)
     if trainer.resume():
         say(f"{training.name}: resumes after step {trainer.step:,} of {trainer.steps:,}")
     ended = trainer.train(stop=stop, clock=clock, tell=tell)
@@ -532,9 +506,8 @@ def write_model(network: Any, base: Base, training: Training) -> None:
         network = network.to(getattr(torch, base.stored_dtype))
         generation: Any = network.generation_config
         if isinstance(generation, GenerationConfig) and not generation.do_sample:
-            generation.temperature = generation.top_p = generation.top_k = (
-                None  # transformers refuses to write them
-            )
+            # transformers refuses to write them
+            generation.temperature = generation.top_p = generation.top_k = None
         _saved(network, partial / MODEL)
         base.wording.tokenizer.save_pretrained(str(partial / MODEL))
         for name in (ADAPTER, MODEL):
@@ -589,10 +562,8 @@ def _outcome(
 ) -> Outcome:
     losses = _losses(training.folder)
     stopped = None if ended is None else ended.stopped
-    return Outcome(
-        training.name,
-        training.base,
-        f"tuned:{training.name}",
+    return Outcome.of(
+        training,
         "stopped" if stopped else FINISHED,
         was_finished=was_finished,
         steps=record.get("steps", 0) if ended is None else ended.place.step,
@@ -603,5 +574,4 @@ def _outcome(
         interrupted=interrupted,
         first_validation_loss=losses["first_validation_loss"],
         validation_loss=losses["validation_loss"],
-        folder=str(training.folder),
     )

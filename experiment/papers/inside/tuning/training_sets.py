@@ -27,40 +27,14 @@ from stimuli.errors import UserError, missing_column, unknown_name
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.htest.rules import data, plain_words, rule
 from stimuli.recipes.htest import GeneratedItem, generate
-from stimuli.scramble.conditions import DEFAULT, Scrambled, TextRandom
+from stimuli.scramble.conditions import DEFAULT, TextRandom
 from stimuli.scramble.text import Occurrences, ScrambleConditions
 from stimuli.scramble.types import checked_rate, parse_operation
 from stimuli.seeds import stable_draws_of, stable_seed
 from stimuli.words import cut, movable_places, nfc
 
-Told = str | int | float | None
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A text for language modelling: every token of it is to be predicted."""
-
-    text: str  # the text, in NFC
-    # where it comes from and what was done to it
-    provenance: Mapping[str, Told] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the line of a training file: ``{"text": …, "provenance": …}``."""
-        return {"text": self.text, "provenance": dict(self.provenance)}
-
-
-@dataclass(frozen=True)
-class Exchange:
-    """A prompt and the reply to learn: only the reply is to be predicted."""
-
-    prompt: str  # what the model reads
-    reply: str  # what it is to answer
-    # task, label, number of the pair, and how it was made
-    provenance: Mapping[str, Told] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the line of a training file: ``{"prompt": …, "reply": …, "provenance": …}``."""
-        return {"prompt": self.prompt, "reply": self.reply, "provenance": dict(self.provenance)}
+Record = dict[str, Any]
+"""A line of a training file: a text whose every token is predicted, or a prompt with the reply to learn; and its provenance."""
 
 
 ROW = 13
@@ -180,8 +154,7 @@ _KNOWN = "texts (.txt), JSON Lines (.jsonl, .ndjson, .json), Parquet (.parquet),
 class TextFiles:
     """Texts of files and folders; each time it is gone through, the files are read again, with flat memory."""
 
-    # files, or folders whose files of a known kind count, in the order of their names
-    paths: tuple[Path, ...]
+    paths: tuple[Path, ...]  # files, or folders whose files of a known kind count, in the order of names
     field: str = "text"  # which field of a row holds the text
 
     def __post_init__(self) -> None:
@@ -355,12 +328,8 @@ def _wiki(file: Path, asked: TextFiles, in_folder: bool) -> Iterator[tuple[str, 
 
 
 _READERS: Mapping[str, _Reader] = {
-    ".txt": _plain,
-    ".jsonl": _json,
-    ".ndjson": _json,
-    ".json": _json,
-    ".parquet": _parquet,
-    ".arrow": _arrow,
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), _json),
+    **{".txt": _plain, ".parquet": _parquet, ".arrow": _arrow},
 }
 
 
@@ -451,7 +420,7 @@ class ScrambledTexts:
         self._held_out = held_out
         self.counts = SampleCounts()
 
-    def __iter__(self) -> Iterator[Passage]:
+    def __iter__(self) -> Iterator[Record]:
         counts = self.counts = SampleCounts()
         seen = Occurrences()
         for entry in self._texts:
@@ -464,7 +433,7 @@ class ScrambledTexts:
             draws = TextRandom(self._seed, plain, seen.before(plain))
             text, changed = self._of_sample(plain, draws, counts)
             origin = {"source": source.source, "source_id": source.source_id} if source.source else {}
-            yield Passage(text, {**origin, "rule": self.rule, "changed_words": changed})
+            yield {"text": text, "provenance": {**origin, "rule": self.rule, "changed_words": changed}}
 
     def _of_sample(self, plain: str, draws: TextRandom, counts: SampleCounts) -> tuple[str, int]:
         purpose = (draws.seed, "training: which samples")
@@ -479,7 +448,8 @@ class ScrambledTexts:
             for place, word in enumerate(pieces[1::2])
         )
         scrambled = self._conditions.scrambled(plain, draws, None)
-        changes = {change.word: change.shown for change in self._of_rule(scrambled).changes}
+        of_rule = scrambled.get(self.rule, scrambled[self._changing[0]])
+        changes = {change.word: change.shown for change in of_rule.changes}
         # Up or down by a draw: short samples, each to the nearest, would all miss the share on the same side.
         wanted = int(self._words * long + part / 2**64)
         ranks = draws.numbers(places, "which words")
@@ -496,23 +466,6 @@ class ScrambledTexts:
             pieces[2 * word + 1] = changes[word]
         return "".join(pieces), len(chosen)
 
-    def _of_rule(self, scrambled: Mapping[str, Scrambled]) -> Scrambled:
-        return scrambled.get(self.rule, scrambled[self._changing[0]])
-
-
-@dataclass(frozen=True)
-class ReleasedTraining:
-    """One released fine-tuning file."""
-
-    task: str  # name of the task
-    exchanges: tuple[Exchange, ...]  # what is trained on
-    # lines of the file; lines whose text came before; lines that are texts of the study or near copies; lines of the
-    # larger class beyond the smaller one
-    lines: int
-    doubles: int
-    near_copies: int
-    unbalanced: int
-
 
 def released_training_set(
     folder: Path,
@@ -522,8 +475,12 @@ def released_training_set(
     held_out: Iterable[str],
     of_other_tasks: Iterable[str] = (),
     published: bool = False,
-) -> ReleasedTraining:
-    """Load the fine-tuning file of a task."""
+) -> tuple[list[Record], dict[str, Any]]:
+    """Return the lines of a task's fine-tuning file that are trained on, and counts.
+
+    Counted are all lines, those whose text came before (``doubles``), those that are texts of the study or near copies, and those
+    of the larger class beyond the smaller one (``unbalanced``).
+    """
     if task not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", task, RELEASED_TASKS)
     barred = barred_keys(task, held_out, of_other_tasks)
@@ -553,11 +510,18 @@ def released_training_set(
         return stable_seed(seed, "released training set of H-TEST", task, line[2])
 
     balanced = [line for label in LABELS for line in sorted(classes[label], key=drawn)[:fewer]]
-    exchanges = tuple(
-        Exchange(text, label, {"task": task, "text": text, "label": label, "line": number})
+    records = [
+        _htest_record(task, text, label, line=number)
         for text, label, number in (all_lines if published else sorted(balanced, key=drawn))
-    )
-    return ReleasedTraining(task, exchanges, len(all_lines), doubles, near_copies, len(usable) - 2 * fewer)
+    ]
+    counts = {"lines": len(all_lines), "doubles": doubles, "near_copies": near_copies}
+    return records, {**counts, "unbalanced": len(usable) - 2 * fewer, "as_published": published}
+
+
+def _htest_record(task: str, text: str, label: str, **origin: object) -> Record:
+    return {
+        "prompt": text, "reply": label, "provenance": {"task": task, "text": text, "label": label, **origin}
+    }  # fmt: skip
 
 
 def training_file(folder: Path, task: str) -> Path:
@@ -584,26 +548,13 @@ NUMBER = 1000
 _MORE = 1.5
 
 
-@dataclass(frozen=True)
-class HtestSet:
-    """The training set of one task."""
-
-    task: str  # name of the rule
-    exchanges: tuple[Exchange, ...]  # each text by itself with its label, in an order drawn with the seed
-    # pairs that were made and left out because one of their texts is a text of the study or a near copy
-    near_copies: int
-    repeated: int  # pairs left out because they are near copies of others of the set
-
-
 def htest_training_set(
-    task: str,
-    *,
-    seed: int,
-    held_out: Iterable[str],
-    of_other_tasks: Iterable[str] = (),
-    number: int = NUMBER,
-) -> HtestSet:
-    """Make the training set of one task with the rule's own generator."""
+    task: str, *, seed: int, held_out: Iterable[str], of_other_tasks: Iterable[str] = (), number: int = NUMBER
+) -> tuple[list[Record], dict[str, int]]:
+    """Make the training set of one task with the rule's own generator, in an order drawn with the seed.
+
+    Counted are the pairs that were left out as near copies of texts of the study, or of other pairs of the set.
+    """
     if isinstance(number, bool) or not isinstance(number, int) or number < 2 or number % 2:
         raise UserError(
             f"number of texts is {number!r}; both labels get the same number, so it is an even whole number from 2"
@@ -613,33 +564,21 @@ def htest_training_set(
     seed_of_task = stable_seed(seed, "training set of H-TEST", task)
     requested = number
     while True:
-        distinct = _apart(task, generate(task, exemplars=0, items=requested, seed=seed_of_task).test, barred)
-        if len(distinct.pairs) >= number // 2:
+        made = generate(task, exemplars=0, items=requested, seed=seed_of_task).test
+        pairs, counts = _distinct_pairs(task, made, barred)
+        if len(pairs) >= number // 2:
             break
         requested = 2 * int(requested / 2 * _MORE + 1)
     items = sorted(
-        (item for pair in distinct.pairs[: number // 2] for item in pair),
+        (item for pair in pairs[: number // 2] for item in pair),
         key=lambda item: stable_seed(seed_of_task, "order", item.number),
     )
-    exchanges = tuple(
-        Exchange(
-            item.text,
-            item.label,
-            {"task": task, "text": item.text, "label": item.label, "pair": item.pair, "seed": seed},
-        )
-        for item in items
-    )
-    return HtestSet(task, exchanges, distinct.near_copies, distinct.repeated)
+    return [_htest_record(task, item.text, item.label, pair=item.pair, seed=seed) for item in items], counts
 
 
-@dataclass(frozen=True)
-class _Apart:
-    pairs: list[list[GeneratedItem]]
-    near_copies: int
-    repeated: int
-
-
-def _apart(task: str, items: Iterable[GeneratedItem], barred: set[Key]) -> _Apart:
+def _distinct_pairs(
+    task: str, items: Iterable[GeneratedItem], barred: set[Key]
+) -> tuple[list[list[GeneratedItem]], dict[str, int]]:
     """Keep the pairs that are near copies neither of a text held out nor of a pair kept before."""
     by_pair: dict[int | None, list[GeneratedItem]] = {}
     for item in items:
@@ -657,4 +596,4 @@ def _apart(task: str, items: Iterable[GeneratedItem], barred: set[Key]) -> _Apar
         else:
             seen |= keys_in_any_task
             kept.append(pair)
-    return _Apart(kept, near_copies, repeated)
+    return kept, {"near_copies_left_out": near_copies, "repeated_left_out": repeated}
