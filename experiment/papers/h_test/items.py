@@ -58,12 +58,8 @@ def _in_arms(study: Study, made: Made) -> Made:
     if study.controls is None:
         return made
     factor, levels = study.controls
-    return replace(
-        made,
-        items=text_in_arms(
-            made.items, factor, levels, field=FIELD, seed=study.seed, language=study.items_language
-        ),
-    )
+    told: dict[str, Any] = {"field": FIELD, "seed": study.seed, "language": study.items_language}
+    return replace(made, items=text_in_arms(made.items, factor, levels, **told))
 
 
 def _items(study: Study) -> Made:
@@ -149,10 +145,7 @@ def practice_of_rule(study: Study, settings: Mapping[str, Any], set_name: str) -
     made = htest_rule_items([settings["rule"]], design)
     return [
         replace(
-            item,
-            role="exemplar" if item.role == "exemplar" else "practice",
-            set_name=set_name,
-            condition={},
+            item, role="exemplar" if item.role == "exemplar" else "practice", set_name=set_name, condition={}
         )
         for item in made
     ]
@@ -184,13 +177,6 @@ def _geometry(study: Study) -> Made:
             released, number, seed=study.seed, key=lambda item: item.item_id, what="letter-geometry items"
         )
         return Made(drawn, [folder])
-    families = tuple(study.factors["family"])
-    return Made(
-        geometry_items(
-            DEFAULT_GEOMETRY if number is None else number,
-            study.seed,
-            families,
-            asked_of_each=asked.get("asked_of_each", 4),
-            language=base_language(study.language),
-        )
-    )
+    n, families = DEFAULT_GEOMETRY if number is None else number, tuple(study.factors["family"])
+    each, language = asked.get("asked_of_each", 4), base_language(study.language)
+    return Made(geometry_items(n, study.seed, families, asked_of_each=each, language=language))

@@ -24,10 +24,7 @@ PARSED_COLUMNS = {
     "trial_index": Column("trial_index", "integer", None, "the trial"),
     "attempt": Column("attempt", "integer", None, "its attempt"),
     "published": Column(
-        "published",
-        "number",
-        None,
-        "1 right, 0 wrong by the published parser; null where it reads no answer",
+        "published", "number", None, "1 right, 0 wrong by the published parser; null where it reads no answer"
     ),
     "corrected": Column(
         "corrected", "number", None, "1 right, 0 wrong by wrods' parser; null where it reads no answer"
@@ -54,13 +51,9 @@ def parsed_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]
         paper = paper_of(response.trial)
         if paper not in MATERIALS:
             continue
-        yield {
-            "session_id": response.session_id,
-            "trial_index": response.trial["trial_index"],
-            "attempt": response.attempt,
-            "published": _value(response.scored(paper)),
-            "corrected": _value(response.scored()),
-        }
+        place = (response.session_id, response.trial["trial_index"], response.attempt)
+        verdicts = (_value(response.scored(paper)), _value(response.scored()))
+        yield dict(zip(PARSED_COLUMNS, (*place, *verdicts), strict=True))
 
 
 def _value(score: Score) -> float | None:

@@ -37,15 +37,11 @@ _PUNCTUATION = "'\"`*.,;:!?() \t\r\n"
 
 @dataclass(frozen=True)
 class ReplyParts:
-    """A reply as the rules read it.
+    """A reply as the rules read it."""
 
-    ``field``: what the released parser found under the field's name; None where it found nothing; ``gold``: the first answer that
-    counts; ``accepted``: all answers that count.
-    """
-
-    field: str | None
-    gold: str
-    accepted: tuple[str, ...]
+    field: str | None  # what the released parser found under the field's name; None where it found nothing
+    gold: str  # the first answer that counts
+    accepted: tuple[str, ...]  # all of them
 
 
 Rule = Callable[[ReplyParts], float | None]
@@ -83,42 +79,24 @@ def _within(
     return 0.0
 
 
-def _in_place(reply: ReplyParts, *, of: Callable[[int, int], int]) -> float | None:
-    """Return the share of words in place, with another denominator than the shorter text's words."""
-    if reply.field is None:
-        return None
-    lengths = len(reply.field.split()), len(reply.gold.split())
-    shorter, wanted = min(lengths), of(*lengths)
-    return words_in_place(reply.field, reply.gold) * shorter / wanted if wanted else 0.0
+def _of_all_words(field: str, gold: str) -> float:
+    """Return the share of the right text's words in place, where the released rule counts the shorter text's words."""
+    given, wanted = len(field.split()), len(gold.split())
+    return words_in_place(field, gold) * min(given, wanted) / wanted if wanted else 0.0
 
 
-def _released_number(reply: ReplyParts) -> float:
-    return 0.0 if reply.field is None else float(same_digits(reply.field, reply.gold))
-
-
-def _released_yes(reply: ReplyParts) -> float:
-    return 0.0 if reply.field is None else float(reply.field.replace("'", "") == reply.gold)
-
-
-def _released_within(reply: ReplyParts) -> float:
-    return 0.0 if reply.field is None else float(contains_either_way(reply.field, reply.gold))
-
-
-def _released_words(reply: ReplyParts) -> float | None:
-    return None if reply.field is None else words_in_place(reply.field, reply.gold)
+def _compared(compare: Callable[[str, str], float], missing: float | None = 0.0) -> Rule:
+    """Return the rule that compares the field with the first right answer; a reply without the field is worth ``missing``."""
+    return lambda reply: missing if reply.field is None else float(compare(reply.field, reply.gold))
 
 
 @dataclass(frozen=True)
 class ReleasedScorer:
-    """The released rule of a data set, and the same rule without each of its errors.
+    """The released rule of a data set, and the same rule without each of its errors."""
 
-    ``fields``: names that the released parser marks, the one that is scored first; ``without``: each error in words, and the rule
-    without it.
-    """
-
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # names that the released parser marks, the one that is scored first
     released: Rule
-    without: Mapping[str, Rule]
+    without: Mapping[str, Rule]  # each error in words, and the rule without it
 
 
 _EITHER_WAY: dict[str, Rule] = {
@@ -129,35 +107,29 @@ _EITHER_WAY: dict[str, Rule] = {
 SCORERS: dict[str, ReleasedScorer] = {
     "gsm8k": ReleasedScorer(
         ("answer_number", "process"),
-        _released_number,
+        _compared(same_digits),
         {"digits are run together: 3.5 is 35, −5 is 5, 5 of 6 is 56": _same_number},
     ),
     "boolq": ReleasedScorer(
         ("answer", "reason"),
-        _released_yes,
-        {
-            "Yes, yes. and **yes** are wrong": lambda reply: float(
-                _plain(reply.field or "") == _plain(reply.gold)
-            )
-        },
+        _compared(lambda field, gold: field.replace("'", "") == gold),
+        {"Yes, yes. and **yes** are wrong": _compared(lambda field, gold: _plain(field) == _plain(gold))},
     ),
     "squad": ReleasedScorer(
         ("answer", "reason"),
-        _released_within,
+        _compared(contains_either_way),
         {
             **_EITHER_WAY,
             "only the first of several correct answers counts": lambda reply: _within(reply, all_golds=True),
         },
     ),
-    "csqa": ReleasedScorer(("answer", "reason"), _released_within, _EITHER_WAY),
+    "csqa": ReleasedScorer(("answer", "reason"), _compared(contains_either_way), _EITHER_WAY),
     "rectify": ReleasedScorer(
         ("fixed",),
-        _released_words,
+        _compared(words_in_place, None),
         {
-            "words are counted against the shorter text": lambda reply: _in_place(
-                reply, of=lambda _, gold: gold
-            ),
-            "replies without the field are left out": lambda reply: _released_words(reply) or 0.0,
+            "words are counted against the shorter text": _compared(_of_all_words, None),
+            "replies without the field are left out": _compared(words_in_place),
         },
     ),
 }
@@ -214,8 +186,6 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
     Replies to prompts that are not the paper's are left out: they were not asked for the field that the released rules read. A
     program's score is its cosine with the reference program as released, and without that error whether it passes its tests; it has
     rows if ``wrods score`` has computed both (``--similarity``, ``--execute``).
-
-    ``session_id, trial_index, attempt, data_set, rule, value``.
     """
     cosines: dict[tuple[str, int, int], tuple[str, float]] | None = None
     for response in responses(study, connection):
@@ -228,17 +198,12 @@ def fault_rows(study: Study, connection: Connection) -> Iterator[dict[str, Any]]
             continue
         trial = response.trial
         accepted = [str(answer) for answer in trial.get("accepted") or ()]
-        for rule, value in values_of(
+        place = (response.session_id, trial["trial_index"], response.attempt)
+        values = values_of(
             kind, response.raw, str(trial["answer"] or ""), accepted, _corrected(response, kind)
-        ):
-            yield {
-                "session_id": response.session_id,
-                "trial_index": trial["trial_index"],
-                "attempt": response.attempt,
-                "data_set": kind,
-                "rule": rule,
-                "value": value,
-            }
+        )
+        for rule, value in values:
+            yield dict(zip(FAULT_COLUMNS, (*place, kind, rule, value), strict=True))
 
 
 def _program_rows(
@@ -248,9 +213,8 @@ def _program_rows(
     counts = response.counts
     if place not in cosines or counts is None or not str(counts["scorer"]).startswith(EXECUTED):
         return
-    base = dict(zip(("session_id", "trial_index", "attempt"), place, strict=True))
     for rule, value in ((RELEASED, cosines[place][1]), (NEVER_RUN, float(bool(counts["correct"])))):
-        yield base | {"data_set": PROGRAMS, "rule": rule, "value": value}
+        yield dict(zip(FAULT_COLUMNS, (*place, PROGRAMS, rule, value), strict=True))
 
 
 def _corrected(response: StoredResponse, kind: str) -> float | None:

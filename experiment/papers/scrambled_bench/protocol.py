@@ -46,8 +46,7 @@ def choice_letter(reply: str, options: Sequence[str], *, is_dialogue: bool = Fal
 def _without_contained(found: Sequence[str]) -> str | None:
     """Return the first option found, once those inside another found one are dropped as the paper's loop drops them.
 
-    It takes out of the list that it goes over, so that it passes over the option behind each that it drops, and takes the
-    first of equal ones.
+    It takes out of the list that it goes over, so it passes over the option behind each that it drops, and takes the first of equals.
     """
     kinds = set(found)
     contained = {kind for kind in kinds if any(kind != other and kind in other for other in kinds)}
@@ -83,12 +82,10 @@ def score_scrambled_bench(trial: Mapping[str, Any], reply: str) -> Score:
             text, "valid", text == intact, recovery(text, intact), f"published_scrambled_bench-{VERSION}"
         )
     options = options_of(step)
-    is_dialogue = "dialogue" in trial["shown"]
-    letter = (
-        aqua_letter(reply)
-        if trial["set"] == "problem"
-        else choice_letter(reply, options, is_dialogue=is_dialogue)
-    )
+    if trial["set"] == "problem":
+        letter = aqua_letter(reply)
+    else:
+        letter = choice_letter(reply, options, is_dialogue="dialogue" in trial["shown"])
     place = string.ascii_uppercase.find(letter) if letter else -1
     response = options[place] if 0 <= place < len(options) else None
     return published_choice(response, trial, "scrambled_bench")

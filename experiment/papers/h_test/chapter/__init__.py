@@ -22,16 +22,7 @@ from matplotlib.patheffects import withStroke
 from analysis import apa, load
 from analysis.figures import Drawing
 from analysis.figures.drawing import WIDTH, MarkStyle, looks, shortened, styled
-from analysis.figures.marks import (
-    DASHED,
-    SOFT,
-    IntervalMarks,
-    dodged,
-    label_ends,
-    numbered,
-    percent,
-    points,
-)
+from analysis.figures.marks import DASHED, SOFT, IntervalMarks, dodged, label_ends, numbered, percent, points
 from analysis.figures.panels import Room
 from analysis.intervals import OF_SHARES
 from analysis.mixed.inference import corrected
@@ -56,10 +47,7 @@ MOST_LABELLED = 10
 
 @dataclass(frozen=True)
 class PanelLine:
-    """One line of a panel: percentages right of a reader group with the ends of their intervals at places of the axis.
-
-    ``is_open`` lines have open marks and dashes, such as adjusted accuracy; places that are not ordered are not joined.
-    """
+    """One line of a panel: percentages right of a reader group with the ends of their intervals at places of the axis."""
 
     label: str
     group: str
@@ -67,8 +55,8 @@ class PanelLine:
     values: tuple[float, ...]
     low: tuple[float, ...]
     high: tuple[float, ...]
-    is_open: bool = False
-    is_joined: bool = True
+    is_open: bool = False  # has open marks and dashes, such as adjusted accuracy
+    is_joined: bool = True  # places that are not ordered are not joined
 
 
 def lines_figure(
@@ -154,28 +142,13 @@ def geometry_figure(
                 for x in map(float, np.arange(ends[0], ends[1], 0.5)):
                     y = line.intercept + line.slope * x
                     boxes.append((x - 0.3, x + 0.3, y - 0.4, y + 0.4))
+        hollow = MarkStyle(_GREY, "o", is_hollow=True)
         for point in printed:
-            points(
-                axes,
-                MarkStyle(_GREY, "o", is_hollow=True),
-                point.x[0],
-                point.y[0],
-                size=4,
-                edge=1.0,
-                zorder=2,
-            )
+            points(axes, hollow, point.x[0], point.y[0], size=4, edge=1.0, zorder=2)
         for point in reader_points:
             mark, x, y = look[point.group], point.x[0], point.y[0]
-            points(
-                axes,
-                mark,
-                IntervalMarks(*point.x),
-                IntervalMarks(*point.y),
-                size=6,
-                bar=1,
-                edge=1.0,
-                face=mark.colour,
-            )
+            both = IntervalMarks(*point.x), IntervalMarks(*point.y)
+            points(axes, mark, *both, size=6, bar=1, edge=1.0, face=mark.colour)
             boxes += [(*point.x[1:], y - 0.3, y + 0.3), (x - 0.2, x + 0.2, *point.y[1:])]
         labelled = [(point, look[point.group].colour, look[point.group].label) for point in reader_points]
         _labels(axes, [*labelled, *((point, _GREY, point.group) for point in printed)], boxes)
@@ -282,15 +255,9 @@ def write(material: Material) -> Chapter | None:
         return None
     material.told("H-TEST")
     kinds = kinds_of(pd.concat([prompting.trials, prompting.statements]))
-    run = TestRun(
-        prompting.trials,
-        tables.dictionary["readers"],
-        kinds,
-        StatedBound.of(material),
-        prompting.ks,
-        prompting.makings,
-        tested=frozenset(_tested(material, prompting.trials)),
-    )
+    readers, tested = tables.dictionary["readers"], frozenset(_tested(material, prompting.trials))
+    own = prompting.trials, readers, kinds, StatedBound.of(material), prompting.ks, prompting.makings
+    run = TestRun(*own, tested=tested)
     blocks: list[Block] = []
     tabled = dict.fromkeys(("compared", "pictured", "contrasted"), False)
     if len(prompting.trials):
@@ -329,12 +296,8 @@ def _tested(material: Material, trials: pd.DataFrame) -> Iterator[Tested]:
 def _printed() -> Iterator[Row]:
     cells = paper.printed().dropna(subset=["k"]).set_index("task")
     for (k, model), accuracies in cells.astype({"k": int}).groupby(["k", "model"], sort=False)["printed"]:
-        yield {
-            "k": k,
-            "model": model,
-            "mean": accuracies.drop("average").mean(),
-            "average": accuracies["average"],
-        }
+        means = {"mean": accuracies.drop("average").mean(), "average": accuracies["average"]}
+        yield {"k": k, "model": model, **means}
 
 
 def _shares(shares: pd.DataFrame, index: str, columns: str) -> dict[Any, dict[Any, Any]]:
@@ -586,9 +549,8 @@ def _makings(run: TestRun) -> Iterator[Block]:
             if (group, frozenset({first, second})) in run.tested:
                 continue
             by_making = {making: group_trials[group_trials["making"] == making] for making in (first, second)}
-            if (
-                comparison := paper.between_makings(by_making[first], by_making[second], bound.half)
-            ) is not None:
+            comparison = paper.between_makings(by_making[first], by_making[second], bound.half)
+            if comparison is not None:
                 contrasted.append({"reader": group, "what": f"{second} − {first}", **vars(comparison)})
     is_tested = any(set(run.makings) >= values for _, values in run.tested)
     is_any_data = any(kinds[row["reader"]] != "baseline" for row in contrasted)
@@ -646,15 +608,10 @@ def _stated(run: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None
         for totals in [{head: group_rules.loc[group_rules["head"] == head, counted].sum() for head in heads}]
         for outcome in ("right", "stated", "readers")
     ]
+    unrated = any(not row["totals"][head]["rated"] for row in rows for head in heads)
     yield from LAYOUT.blocks(
         "rules",
-        table=LAYOUT.table(
-            "h_test_rules",
-            rows,
-            kinds=kinds,
-            examples=heads,
-            is_any_unrated=any(not row["totals"][head]["rated"] for row in rows for head in heads),
-        ),
+        table=LAYOUT.table("h_test_rules", rows, kinds=kinds, examples=heads, is_any_unrated=unrated),
         rated=int(rules["rated"].sum()),
         rating=rating,
         agreement=agreement_said(rating) if rating and rating["agreements"] else "",
@@ -724,23 +681,14 @@ def parsers_blocks(
         replies[comparison.reader_group] += comparison.replies if comparison.task != "average" else 0
     rows = [vars(comparison) | {"of_reader": replies[comparison.reader_group]} for comparison in read]
     unit = "Task" if names is NAMES else "Questions"
-    means = [
-        comparison
-        for comparison in read
-        if comparison.task == "average"
-        and kinds[comparison.reader_group] != "baseline"
-        and comparison.compared is not None
-    ]
+    means = [one for one in read if one.task == "average" and one.compared is not None]
+    means = [one for one in means if kinds[one.reader_group] != "baseline"]
     return LAYOUT.blocks(
         "parsers",
         table=LAYOUT.table("parsers", rows, name, kinds=kinds, names=names, unit=unit),
         kinds=kinds,
-        differing=[comparison for comparison in means if comparison.published != comparison.corrected],
-        alike=[
-            named(comparison.reader_group, kinds)
-            for comparison in means
-            if comparison.published == comparison.corrected
-        ],
+        differing=[one for one in means if one.published != one.corrected],
+        alike=[named(one.reader_group, kinds) for one in means if one.published == one.corrected],
     )
 
 
@@ -772,9 +720,8 @@ def geometry_table(name: str, rows: pd.DataFrame, kinds: Mapping[str, str]) -> A
     results: list[Row] = []
     for group in group_order(rows):
         group_rows = rows[rows["reader_group"] == group]
-        parts = {QUESTIONS[family]: group_rows[group_rows["task"] == family] for family in paper.FAMILIES} | {
-            ALL: group_rows
-        }
+        parts = {QUESTIONS[family]: group_rows[group_rows["task"] == family] for family in paper.FAMILIES}
+        parts[ALL] = group_rows
         results += [
             {"reader_group": group, "what": question, **vars(paper.share(part))}
             for question, part in parts.items()
@@ -804,10 +751,8 @@ def beside_figure(
 ) -> tuple[Drawing, paper.Fitted | None, paper.Fitted | None]:
     """Draw Figure 5 with the study's readers over the paper's printed models, and return the two lines drawn."""
     printed = paper.printed_points()
-    line, printed_line = (
-        paper.fitted([point for point in points if point.kind == "model"]),
-        paper.fitted(printed),
-    )
+    models = [point for point in points if point.kind == "model"]
+    line, printed_line = paper.fitted(models), paper.fitted(printed)
     caption = LAYOUT.caption("beside_figure", line=line, theirs=printed_line, partial=partial)
     return geometry_figure(name, caption, points, printed, (line, printed_line)), line, printed_line
 

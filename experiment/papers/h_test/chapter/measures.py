@@ -143,10 +143,8 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
     items = pd.concat([first_means, second_means], axis=1, join="inner").to_numpy(dtype=float)
     if len(items) < FEWEST_ITEMS:
         return None
-    result = estimate(
-        sums_of_model(EstimateLayout(("first", "second"), tuple(range(len(items)))), items),
-        {"second": 1, "first": -1},
-    )
+    layout = EstimateLayout(("first", "second"), tuple(range(len(items))))
+    result = estimate(sums_of_model(layout, items), {"second": 1, "first": -1})
     assert result is not None
     low, high = result.interval()
     before, after = items.mean(axis=0).tolist()
@@ -331,11 +329,9 @@ def _pairs(readers: Readers, alike: Any, differs: Any, second: str, first: str) 
     }
 
     def is_partner(other: Mapping[str, Any], model: Mapping[str, Any]) -> bool:
+        a, b = _settings(other), _settings(model)
         same = other["use"] == model["use"] and alike(other) == alike(model)
-        same &= all(
-            str(_settings(other).get(n, "")) == str(_settings(model).get(n, ""))
-            for n in ("base_url", "revision")
-        )
+        same &= all(str(a.get(name, "")) == str(b.get(name, "")) for name in ("base_url", "revision"))
         return bool(same and differs(other) == first)
 
     def unlike(name: str, model: Mapping[str, Any]) -> int:
@@ -454,11 +450,8 @@ def rules_by_task(trials: pd.DataFrame, statements: pd.DataFrame) -> pd.DataFram
     cells = merged.groupby(["reader_group", "task"], as_index=False)[columns[2:]].agg(ways)
     order = {name: index for index, name in enumerate(TASKS)}
     by_task = cells["task"].map(order).fillna(len(order))
-    return (
-        cells.assign(_o=by_task)
-        .sort_values(["reader_group", "_o"], kind="stable")[columns]
-        .reset_index(drop=True)
-    )
+    ordered = cells.assign(_o=by_task).sort_values(["reader_group", "_o"], kind="stable", ignore_index=True)
+    return ordered[columns]
 
 
 SET = "letter_geometry"
@@ -518,11 +511,10 @@ def by_option_alone(items: pd.DataFrame) -> tuple[int, int] | None:
         return None
     questions = items[(items["set"] == SET) & items["choices"].notna()].drop_duplicates("item_id")
     questions = questions[questions["role"] == "test"] if "role" in questions else questions
-    options = [json.loads(stored) if isinstance(stored, str) else stored for stored in questions["choices"]]
-    remaining = [[choice for choice in choices if choice not in GIVEAWAYS] for choices in options]
-    right = sum(
-        plausible == [answer] for plausible, answer in zip(remaining, questions["answer"], strict=True)
-    )
+    right = 0
+    for stored, answer in zip(questions["choices"], questions["answer"], strict=True):
+        options = json.loads(stored) if isinstance(stored, str) else stored
+        right += [choice for choice in options if choice not in GIVEAWAYS] == [answer]
     return (right, len(questions)) if len(questions) else None
 
 

@@ -112,9 +112,12 @@ def write(material: Material) -> Chapter | None:
     if not measures:
         return None
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    kinds = {group: kinds_of(used)[group] for group in group_order(used)}
+    all_kinds = kinds_of(used)
+    kinds = {group: all_kinds[group] for group in group_order(used)}
     explained = explanations(tables, measures, material.told)
-    placed = [measure for measure in measures if _has_a_place(measure)]
+    # those of which any reader met enough items with one kind of change at one place for an interval
+    counts = [[n for of in measure.by["zone"] for n in of.items_of.values()] for measure in measures]
+    placed = [m for m, own in zip(measures, counts, strict=True) if max(own, default=0) >= FEWEST_ITEMS]
     if not placed and not explained.blocks:
         return None
     draft = Draft()
@@ -153,11 +156,6 @@ def write(material: Material) -> Chapter | None:
     return LAYOUT.chapter("letter-position", draft, shown, kinds, draft.methods, part)
 
 
-def _has_a_place(measure: LetterCostMeasure) -> bool:
-    """Whether any reader met enough items with one kind of change at one place for an interval."""
-    return any(count >= FEWEST_ITEMS for group in measure.by["zone"] for count in group.items_of.values())
-
-
 def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> list[Block]:
     """Write costs place by place: people and models together, curves, maps, tables, comparisons."""
     main = costs_beside(tables, measures, kinds)
@@ -168,23 +166,11 @@ def _places(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: dict[s
         segments = {len(panel.segments) for panel in page}
         by_position |= max(segments) > 1
         # the name tells which tables have the numbers
-        stem = (
-            "letter_curves"
-            if min(segments) > 1
-            else "letter_zones"
-            if max(segments) < 2
-            else "letter_curves_zones"
-        )
-        curves.append(
-            letter_curves(
-                stem if number == 1 else f"{stem}_{number}",
-                page,
-                kinds,
-                *LAYOUT.caption(
-                    "curves", has_intact=measures[0].given.has_intact, **_on_curves(measures, page)
-                ),
-            )
-        )
+        some = "letter_zones" if max(segments) < 2 else "letter_curves_zones"
+        stem = "letter_curves" if min(segments) > 1 else some
+        facts = {"has_intact": measures[0].given.has_intact, **_on_curves(measures, page)}
+        name, caption = stem if number == 1 else f"{stem}_{number}", LAYOUT.caption("curves", **facts)
+        curves.append(letter_curves(name, page, kinds, *caption))
     several = len({place for measure in measures for place in measure.table("zone")["place"]}) > 1
     blocks = main + LAYOUT.blocks(
         "places",
@@ -233,12 +219,8 @@ def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]
     return {
         "every_intact": all(measure.given.has_intact for measure in measures),
         "by_position": any(len(panel.segments) > 1 for panel in page),
-        "zones": {
-            point.place for panel in page if len(panel.segments) == 1 for point in panel.segments[0][2]
-        },
-        "is_cut": any(
-            float(place) > MOST_PLACES for table in tables if len(table) for place in table["place"]
-        ),
+        "zones": {point.place for panel in page if len(panel.segments) == 1 for point in panel.points},
+        "is_cut": any((table["place"].astype(float) > MOST_PLACES).any() for table in tables if len(table)),
         "has_few": any(point.items < FEWEST_ITEMS for point in points),
         "is_simulated": any(panel.kind == "simulated" for panel in page),
         "intervals": ShownIntervals.of(
@@ -248,16 +230,11 @@ def _on_curves(measures: Sequence[LetterCostMeasure], page: Sequence[CurvePanel]
     }
 
 
-def _zones(measure: LetterCostMeasure) -> pd.DataFrame:
-    """Return costs at initial, internal, final and both outer letters, by kind of change."""
-    table = measure.table("zone")
-    return table[table["place"].isin(ZONES)]
-
-
 def _maps(measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> Iterator[Block]:
     """Draw place by kind for the measures in which both vary."""
     for measure in measures:
-        table = _zones(measure)
+        table = measure.table("zone")
+        table = table[table["place"].isin(ZONES)]
         if table["place"].nunique() < 2 or table["change"].nunique() < 2:
             continue
         groups = {str(g): str(k) for g, k in zip(table["reader_group"], table["reader_kind"], strict=True)}
@@ -267,10 +244,7 @@ def _maps(measures: Sequence[LetterCostMeasure], kinds: dict[str, str]) -> Itera
         ]
         axis = measure.axis.replace("\n", " ")
         caption = LAYOUT.caption(
-            "map",
-            axis=axis,
-            has_intact=measure.given.has_intact,
-            is_simulated="simulated" in groups.values(),
+            "map", axis=axis, has_intact=measure.given.has_intact, is_simulated="simulated" in groups.values()
         )
         yield letter_map(f"letter_map_{measure.measure.name}", drawn, kinds, *caption)
 
@@ -304,13 +278,9 @@ def _places_table(by: str, measures: Sequence[LetterCostMeasure]) -> ApaTable | 
     for (group, change, place), cell_rows in all_costs.groupby(list(order), sort=False):
         by_measure = {row["measure"]: row for row in cell_rows.to_dict("records")}
         most = cell_rows.groupby(cell_rows["measure"].map(nouns))["items_of_level"].max()
-        row = {
-            "reader_group": group,
-            "change": KIND_LOOKS[str(change)].label,
-            "place": place,
-            "here": by_measure,
-        }
-        rows.append(row | {f"most_{noun}": most.get(noun) for noun in ("items", "words")})
+        row = {"reader_group": group, "change": KIND_LOOKS[str(change)].label, "place": place}
+        at_most = {f"most_{noun}": most.get(noun) for noun in ("items", "words")}
+        rows.append({**row, "here": by_measure, **at_most})
     return LAYOUT.table(
         TABLES[by],
         rows,
@@ -341,10 +311,7 @@ def _contrasts(measure: LetterCostMeasure) -> list[dict[Any, Any]]:
         turned = raw[0] < 0
         sided = [-raw[0], -raw[2], -raw[1]] if turned and not is_slope else raw
         shown, larger = (
-            {
-                name: measure.measure.shown(value)
-                for name, value in zip(("estimate", "low", "high"), ends, strict=True)
-            }
+            dict(zip(("estimate", "low", "high"), map(measure.measure.shown, ends), strict=True))
             for ends in (raw, sided)
         )
         sides = {"measure": measure.measure, "larger": larger, "turned": turned, "is_slope": is_slope}
@@ -362,14 +329,8 @@ def contrasts_in_words(
         for group in dict.fromkeys(row["reader_group"] for row in rows):
             group_rows = [row for row in rows if row["reader_group"] == group]
             reported = [row for row in group_rows if not float(row["p_adjusted"]) >= ALPHA]
-            paragraphs.append(
-                {
-                    "group": str(group),
-                    "one": measure,
-                    "rows": reported,
-                    "left": len(group_rows) - len(reported),
-                }
-            )
+            left = len(group_rows) - len(reported)
+            paragraphs.append({"group": str(group), "one": measure, "rows": reported, "left": left})
     return LAYOUT.blocks("contrasts", paragraphs=paragraphs, table=table, kinds=kinds)
 
 
@@ -414,29 +375,15 @@ def costs_beside(tables: Tables, measures: Sequence[LetterCostMeasure], kinds: d
         intervals=intervals(TIME, RIGHT, BITS),
         **values,
     )
-    split = [row for row in rows if row["changed"] is not None]
+    parted = None
+    if split := [row for row in rows if row["changed"] is not None]:
+        said: dict[str, Any] = {"intervals": intervals(BITS, CHANGED, AFTER), **values}
+        is_bare = has_bare(split, "bits", "changed", "after")
+        parted = LAYOUT.table("letter_surprisal_split", split, has_bare=is_bare, **said)
     orders = [(kind, order) for kind in PAIRED_KINDS if (order := _orders(pairs, kind))]
-    return LAYOUT.blocks(
-        "main",
-        figures=letter_beside_figures(
-            table.name,
-            pairs,
-            values["kinds"],
-            *LAYOUT.caption("beside", is_simulated=pairs[0].people_kind == "simulated"),
-        ),
-        table=table,
-        split=LAYOUT.table(
-            "letter_surprisal_split",
-            split,
-            intervals=intervals(BITS, CHANGED, AFTER),
-            has_bare=has_bare(split, "bits", "changed", "after"),
-            **values,
-        )
-        if split
-        else None,
-        orders=orders,
-        **values,
-    )
+    caption = LAYOUT.caption("beside", is_simulated=pairs[0].people_kind == "simulated")
+    figures = letter_beside_figures(table.name, pairs, values["kinds"], *caption)
+    return LAYOUT.blocks("main", figures=figures, table=table, split=parted, orders=orders, **values)
 
 
 def _of_text(tables: Tables, measures: Sequence[LetterCostMeasure], name: str) -> list[GroupCosts]:
@@ -450,45 +397,30 @@ def _of_text(tables: Tables, measures: Sequence[LetterCostMeasure], name: str) -
     def by(*names: str) -> list[GroupCosts]:
         return group_costs(readings, names, name, study, resamples=RESAMPLES)
 
-    return [
-        *(by("kind", "zone") if existing is None else existing.by["zone"]),
-        *by("kind", "zone", "distance"),
-    ]
+    by_zone = by("kind", "zone") if existing is None else existing.by["zone"]
+    return [*by_zone, *by("kind", "zone", "distance")]
 
 
 def _orders(pairs: Sequence[HumanModelPair], kind: str) -> list[tuple[str, list[str]]]:
     """Return the places of one kind of change in the order of people's and each model's costs, the most costly first."""
-
-    def ordered(costs: list[tuple[str, float]]) -> list[str]:
-        return [
-            PLACE_WORDS[place].removesuffix(" letters")
-            for place, _ in sorted(costs, key=lambda cost: -cost[1])
-        ]
-
     people = [(row.place, row.people[TIME].value) for row in pairs[0].together if row.kind == kind]
     if len(people) < 2:
         return []
-    orders = [(pairs[0].people, ordered(people))]
+    costs_of = [(pairs[0].people, people)]
     for pair in pairs:
-        costs = [
-            (row.place, row.model[BITS].value)
-            for row in pair.together
-            if row.kind == kind and BITS in row.model
-        ]
-        if len(costs) > 1:
-            orders.append((pair.model, ordered(costs)))
-    return orders
+        rows = [row for row in pair.together if row.kind == kind and BITS in row.model]
+        costs_of.append((pair.model, [(row.place, row.model[BITS].value) for row in rows]))
+    ranked = [(name, sorted(costs, key=lambda cost: -cost[1])) for name, costs in costs_of if len(costs) > 1]
+    return [(name, [PLACE_WORDS[at].removesuffix(" letters") for at, _ in costs]) for name, costs in ranked]
 
 
 def _paired(row: HumanModelCost) -> dict[str, Any]:
     """Return the costs of one kind of change at one place: percent of people's time, points of accuracy, bits."""
 
     def scaled(cost: CostInterval | None, scale: Any) -> CostInterval | None:
-        return (
-            None
-            if cost is None
-            else replace(cost, value=scale(cost.value), low=scale(cost.low), high=scale(cost.high))
-        )
+        if cost is None:
+            return None
+        return replace(cost, value=scale(cost.value), low=scale(cost.low), high=scale(cost.high))
 
     points = AXES[RIGHT][1]
     return {
@@ -519,7 +451,8 @@ def explanations(
     """Let predictors compete for each reader on accuracy, on people's times and on models' surprisal."""
     explained = Explanations()
     used = tables.trials[tables.trials["excluded_reason"].isna()]
-    kinds = {group: kinds_of(used)[group] for group in group_order(used)}
+    all_kinds = kinds_of(used)
+    kinds = {group: all_kinds[group] for group in group_order(used)}
     for measure, noun, people in _measures(used, measures):
         progress(f"letter position: competing predictors of {noun}")
         groups = [
@@ -564,11 +497,7 @@ def _of_measure(
     done: Competing, measure: str, noun: str, fits: Sequence[ReportedFit], kinds: dict[str, str]
 ) -> list[Block]:
     table = done.table.rename(columns={"rows": "trials"})
-    values: dict[str, Any] = {
-        "noun": noun,
-        "kinds": kinds,
-        "label": _label,
-    }
+    values: dict[str, Any] = {"noun": noun, "kinds": kinds, "label": _label}
     name = f"letter_predictors_{measure}"
     predictors_table = LAYOUT.table(
         "letter_predictors",

@@ -305,13 +305,11 @@ def letter_beside_figures(
     name: str, pairs: Sequence[HumanModelPair], kinds: Mapping[str, str], title: str, note: str
 ) -> list[Drawing]:
     """Draw people's added reading time against a model's added surprisal and lost accuracy, a row of panels for each model."""
-    return paged(
-        name,
-        title,
-        pairs,
-        lambda page_name, _, shown: _beside(page_name, shown, pairs, kinds, (title, note)),
-        MOST_MODELS,
-    )
+
+    def page(page_name: str, _: str, shown: Sequence[HumanModelPair]) -> Drawing:
+        return _beside(page_name, shown, pairs, kinds, (title, note))
+
+    return paged(name, title, pairs, page, MOST_MODELS)
 
 
 def _beside(
@@ -481,13 +479,8 @@ def letter_weights(
                 up = (0.12 if is_gain else 0.32) / figure.get_figheight()
                 figure.text(0.01, frame.y1 + up, text, fontsize=9, weight="bold")
         keep_width(figure)
-    ranked = {
-        group: sorted(
-            (explained for explained in explanations if explained.group == group),
-            key=lambda explained: -explained.weight,
-        )
-        for group in look
-    }
+    by_weight = sorted(explanations, key=lambda explained: -explained.weight)
+    ranked = {group: [explained for explained in by_weight if explained.group == group] for group in look}
     return Drawing.described(
         name, figure, look, WORDS / "letter_weights", title=title, note=note, ranked=ranked
     )
@@ -513,12 +506,5 @@ def _gains(
         if name in by_predictor:
             explained = by_predictor[name]
             mark = replace(look, marker="o", is_hollow=not explained.low > 0)
-            marks.points(
-                axes,
-                mark,
-                IntervalMarks(explained.gain, explained.low, explained.high),
-                row,
-                size=4.2,
-                edge=1.0,
-                bar=1.2,
-            )
+            ends = IntervalMarks(explained.gain, explained.low, explained.high)
+            marks.points(axes, mark, ends, row, size=4.2, edge=1.0, bar=1.2)

@@ -95,10 +95,7 @@ class LetterCostMeasure:
 
 
 def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[LetterCostMeasure], list[str]]:
-    """Measure what changed letters cost on each measure (people's times of words where they were recorded), with remarks.
-
-    Empty where no reader met changed letters.
-    """
+    """Measure what changed letters cost on each measure (people's times of words where they were recorded), with remarks."""
     study, measures, remarks = str(tables.dictionary["study"]), [], []
     had: set[bool | None] = set()
     for measure in MEASURES:
@@ -183,10 +180,7 @@ def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
 
 
 def _adjusted(measures: Sequence[LetterCostMeasure], analyses: Sequence[Analysis]) -> list[LetterCostMeasure]:
-    """Adjust the p values of comparisons that the Results do not test by Benjamini and Hochberg, and make the intervals agree.
-
-    What the Results test keeps its p and interval there.
-    """
+    """Adjust what the Results do not test by Benjamini and Hochberg and make the intervals agree; what they test stays as there."""
     if not measures:
         return []
     table = pd.concat(
@@ -323,15 +317,5 @@ def _tells(segment: Segment, n_items: int) -> bool:
 
 
 def _points(rows: pd.DataFrame) -> tuple[CurvePoint, ...]:
-    return tuple(
-        CurvePoint(
-            row["place"],
-            row["change"],
-            row["cost"],
-            row["low"],
-            row["high"],
-            row["items_of_level"],
-            row["is_tested"],
-        )
-        for row in rows.to_dict("records")
-    )
+    columns = ["place", "change", "cost", "low", "high", "items_of_level", "is_tested"]
+    return tuple(CurvePoint(*cells) for cells in zip(*(rows[name].tolist() for name in columns), strict=True))

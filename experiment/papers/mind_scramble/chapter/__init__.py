@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,11 +19,7 @@ from matplotlib.figure import Figure
 
 from analysis import apa, load
 from analysis.figures.drawing import WIDTH, Drawing, shown_of, styled
-from analysis.figures.marks import (
-    GREY,
-    label_ends,
-    points,
-)
+from analysis.figures.marks import GREY, label_ends, points
 from analysis.figures.panels import Room
 from analysis.measures.accuracy import GROUP
 from analysis.measures.levels import levels_of
@@ -57,16 +54,8 @@ def cost_figure(name: str, ratios: pd.DataFrame, kinds: Mapping[str, str], time:
         for group, (x, y) in zip(means.index, means.to_numpy(dtype=float), strict=True):
             mark, group_ratios = look[str(group)], ratios[ratios["reader_group"] == group]
             thin = mark.marker in ("x", "+")  # nothing but lines
-            points(
-                axes,
-                mark,
-                group_ratios["prompt_tokens"],
-                group_ratios["cost"],
-                size=3,
-                alpha=0.35,
-                face=mark.colour,
-                edge=0.6 * thin,
-            )
+            small: dict[str, Any] = {"size": 3, "alpha": 0.35, "face": mark.colour, "edge": 0.6 * thin}
+            points(axes, mark, group_ratios["prompt_tokens"], group_ratios["cost"], **small)
             axes.plot(
                 [x], [y], mark.marker, ms=8, color=mark.colour, mec=mark.colour if thin else "white",
                 mew=1.2 if thin else 0.8, zorder=6
@@ -137,9 +126,7 @@ Texts = Sequence[tuple[str, Sequence[paper.Near]]]  # data sets, each with its t
 
 _SHORT = {"WORD-REO-": "Word ", "SENT-REO-": "Sentence ", "REO-": "Character "}
 HEADS = {
-    level: next(
-        (level.replace(start, unit) for start, unit in _SHORT.items() if level.startswith(start)), level
-    )
+    level: re.sub("^(WORD-|SENT-)?REO-", lambda start: _SHORT[start[0]], level)
     for level in (paper.BASE, *paper.REORDERED, *paper.EMBEDDED)
 }
 """Heads of levels' columns."""
@@ -351,13 +338,9 @@ def edit_table(name: str, parts: Sequence[paper.Part], kinds: Mapping[str, str])
         rows += [
             {"head": head, "operation": row_label, "cells": cells} for row_label, cells in by_row.items()
         ]
+    shown = [row["cells"] for row in rows if row["operation"] != "% of BASE"]
     facts = _of_measures(parts) | {
-        "has_gaps": any(
-            row["cells"].get(group, apa.MISSING) == apa.MISSING
-            for row in rows
-            for group in groups
-            if row["operation"] != "% of BASE"
-        ),
+        "has_gaps": any(cells.get(group, apa.MISSING) == apa.MISSING for cells in shown for group in groups),
         "has_zeros": any(
             values.mean(group, paper.BASE) == 0 for _, values in parts for group in values.of_items
         ),
@@ -471,13 +454,9 @@ def unit_table(name: str, parts: Texts, use: str) -> ApaTable | None:
         rows += [{**head, **vars(mean), "share": similarity.share(mean.mean)} for mean in means]
         if means and similarity.unrelated:
             low, high = similarity.floor_ends(title)
-            floor_row = {
-                "unit": "Different texts",
-                "operations": 0,
-                "items": len(similarity.unrelated),
-                "share": 0.0,
-            }
-            rows.append({**head, **floor_row, "mean": similarity.floor, "low": low, "high": high})
+            of_floor = {"mean": similarity.floor, "low": low, "high": high, "share": 0.0}
+            texts = {"unit": "Different texts", "operations": 0, "items": len(similarity.unrelated)}
+            rows.append({**head, **texts, **of_floor})
     if not rows:
         return None
     with_all = any(similarity.with_all for _, similarities in parts for similarity in similarities)
@@ -570,11 +549,8 @@ def _maps(
         study_name = f"{study}, {model_map.part}" if model_map.part else study
         answers = tuple(float(value) for value in accuracy) if np.isfinite(accuracy).any() else ()
         maps = (pattern.map(), pattern.map(centred=True), pattern.apart, pattern.apart_centred)
-        yield (
-            study_name,
-            model_map,
-            Panel(f"{model_map.group}: {study_name}", pattern.conditions, *maps, answers),
-        )
+        panel = Panel(f"{model_map.group}: {study_name}", pattern.conditions, *maps, answers)
+        yield study_name, model_map, panel
 
 
 def _alike(maps: Sequence[tuple[str, Represented, Panel]]) -> Iterator[ApaTable | Drawing]:

@@ -101,12 +101,7 @@ class Values:
 
 def factor_of(tables: Tables) -> str | None:
     """Return the factor whose levels are the paper's TypoFuncs; None where a study has none."""
-    typo_functions = {
-        *EDITS,
-        *EMBEDDED,
-        *REORDERED,
-        *(level for levels in SERIES.values() for level in levels),
-    }
+    typo_functions = {*EDITS, *EMBEDDED, *REORDERED}.union(*SERIES.values())
     candidates = (
         name for name, levels in tables.factors.items() if len(typo_functions & {*levels}) >= _FEWEST_LEVELS
     )
@@ -351,13 +346,8 @@ def drawn_worth(values: Values, groups: Sequence[str], seed: int) -> Array:
     places = [values.levels.index(level) for level in REORDERED if level in values.levels]
     nothing = np.full(len(next(iter(values.of_items.values()))), math.nan)
     floors = [pair_values(values.floors.get(group, nothing)) for group in groups]
-    wide = np.column_stack(
-        [
-            part
-            for group, floor in zip(groups, floors, strict=True)
-            for part in (values.of_items[group][:, places], floor)
-        ]
-    )
+    pairs = zip(groups, floors, strict=True)
+    wide = np.hstack([np.c_[values.of_items[group][:, places], floor] for group, floor in pairs])
     drawn = resampled_means(wide, seed).reshape(-1, len(groups), len(places) + 1)
     is_known = np.isfinite(drawn[:, :, :-1])
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -410,13 +400,12 @@ def ranks(parts: Sequence[Part], kinds: Mapping[str, str]) -> pd.DataFrame:
 
 def alike_throughout(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the models that cannot be ranked in a part since they say the same of every text, each with the part."""
-    floored = [
-        (group, name, values)
+    return [
+        (group, name)
         for name, values in parts
         for group in values.floors
-        if kinds.get(group) == "model"
+        if kinds.get(group) == "model" and np.isnan(worth(values, group))
     ]
-    return [(group, name) for group, name, values in floored if np.isnan(worth(values, group))]
 
 
 def not_in_all(parts: Sequence[Part], kinds: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -580,12 +569,8 @@ def unit_means(similarity: Near, study: str) -> list[UnitMean]:
     shared = sorted(set.intersection(*everything)) if everything else []
     if not shared:
         return []
-    values = np.array(
-        [
-            [np.mean([similarity.items[name][item] for name in names]) for names in units.values()]
-            for item in shared
-        ]
-    )
+    of_unit = [[similarity.items[name] for name in names] for names in units.values()]
+    values = np.array([[np.mean([by[item] for by in parts]) for parts in of_unit] for item in shared])
     seed = stable_seed(study, "units of texts", similarity.of)
     means = [_with_ends(column, seed) for column in values.T]
     above = [(math.nan,) * 3, *(_with_ends(column, seed) for column in np.diff(values, axis=1).T)]

@@ -14,14 +14,7 @@ from matplotlib.figure import Figure
 
 from analysis import apa
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, shortened, shown_of, styled
-from analysis.figures.marks import (
-    INK,
-    handle,
-    key_below,
-    numbered,
-    percent,
-    points,
-)
+from analysis.figures.marks import INK, handle, key_below, numbered, percent, points
 from analysis.figures.panels import LOWEST, Room, deepest, lettered, readers_by_place, stacked
 from analysis.measures.accuracy import GROUP
 from analysis.measures.resampling import BootstrapInterval, where_it_varies
@@ -81,13 +74,8 @@ def panels_figure(
             axes.set_ylabel(LABELS[measure])
             axes.set_title(lettered(number, len(panels), panel.title))
         _legend(figure, look)
-    values = {
-        "title": title,
-        "shown": shown,
-        "absent": [mark.label for group, mark in looks(kinds).items() if group not in look],
-        "lowest": LOWEST,
-        "measure": measure,
-    }
+    absent = [mark.label for group, mark in looks(kinds).items() if group not in look]
+    values = {"title": title, "shown": shown, "absent": absent, "lowest": LOWEST, "measure": measure}
     return Drawing.described(name, figure, look, WORDS / "scrambled_bench", **values)
 
 
@@ -244,13 +232,10 @@ def _problems(part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str]) -> Ap
         if (cells["column"] == name).any()
     }
     rows = _by_reader(lines, columns, kinds)
-    printed = all_printed_cells()
-    printed_cells = printed[printed["table"] == "1"].set_index(["model", "column", "measure"])["printed"]
+    printed = _printed("1")
     for model in PRINTED[:3]:
         by_problem = {
-            name: {
-                c: str(printed_cells.get((model, name, f"Acc examples {c}"), apa.MISSING)) for c in columns
-            }
+            name: {c: printed.get((model, f"Acc examples {c}", name), apa.MISSING) for c in columns}
             for name in ("Ori", "20%", "50%", "100%")
         }
         rows += _rows(model, by_problem, IN_PRINT)
@@ -283,16 +268,22 @@ def _rows(reader: str, cells: dict[str, dict[str, str]], part: str = "") -> list
 
 
 def _in_print(table: str, measures: Sequence[str], columns: list[str]) -> list[Row]:
-    printed = all_printed_cells()
-    cells = printed[printed["table"] == table].set_index(["model", "measure", "column"])["printed"]
+    printed = _printed(table)
     rows: list[Row] = []
     for model in PRINTED:
         by_measure = {
-            measure.rpartition(" ")[2]: {c: str(cells.get((model, measure, c), apa.MISSING)) for c in columns}
+            measure.rpartition(" ")[2]: {c: printed.get((model, measure, c), apa.MISSING) for c in columns}
             for measure in measures
         }
         rows += _rows(model, by_measure, IN_PRINT)
     return rows
+
+
+def _printed(table: str) -> dict[tuple[str, str, str], str]:
+    """Return a table's printed cells by model, measure and column."""
+    cells = all_printed_cells()
+    keys = ["model", "measure", "column"]
+    return cells[cells["table"] == table].set_index(keys)["printed"].astype(str).to_dict()
 
 
 def _number(cells: pd.DataFrame, column: str, measure: str) -> str:

@@ -143,12 +143,9 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
 
 def method_of(trials: pd.DataFrame) -> pd.Series:
     """Return ``zero-shot`` or ``few-shot`` of each imported trial; nan where unknown."""
-    methods: pd.Series = (
-        trials["examples"]
-        if "examples" in trials.columns
-        else trials["prompt_variant"].map({1.0: "zero-shot", 2.0: "few-shot"})
-    )
-    return methods
+    if "examples" in trials.columns:
+        return trials["examples"]
+    return trials["prompt_variant"].map({1.0: "zero-shot", 2.0: "few-shot"})
 
 
 def released_tables(source: str | Path | pd.DataFrame, *, printed: bool = False) -> dict[str, pd.DataFrame]:
@@ -157,14 +154,10 @@ def released_tables(source: str | Path | pd.DataFrame, *, printed: bool = False)
     tables = {}
     for table, (task, method) in TABLES.items():
         table_trials = trials[(trials["task"] == task) & (trials["method"] == method)]
-        table_trials = (
-            table_trials[table_trials["data"] == DATA_SET] if "data" in table_trials else table_trials
-        )
-        cells = (
-            (_recovered if task == "rec" else _accuracies)(table_trials)
-            if len(table_trials)
-            else table_trials
-        )
+        if "data" in table_trials:
+            table_trials = table_trials[table_trials["data"] == DATA_SET]
+        measure = _recovered if task == "rec" else _accuracies
+        cells = measure(table_trials) if len(table_trials) else table_trials
         tables[table] = _laid_out(cells, printed=printed)
     return tables
 
@@ -399,12 +392,10 @@ def _authors_replies(file: AuthorsFile) -> Iterator[ReleasedReply]:
         if file.told["task"] == "rec":
             text, intact, shown = (str(row[name]) for name in ("recovered", "original", "scrambled"))
             return make_reply(read=text.strip(), key=intact, shown=(shown,))
-        options, key = options_of(str(row["input"])), str(row["GT"])
+        make_reply = partial(make_reply, key=str(row["GT"]), shown=options_of(str(row["input"])))
         if file.data == PROBLEMS_DATA:
-            return make_reply(
-                read=str(row["pred_strict"]), key=key, shown=options, loose=str(row["pred_loose"])
-            )
-        return make_reply(read=str(row["pred"]), key=key, shown=options)
+            return make_reply(read=str(row["pred_strict"]), loose=str(row["pred_loose"]))
+        return make_reply(read=str(row["pred"]))
 
     return _replies(file.path, read)
 
@@ -432,12 +423,8 @@ def more_tables(
     trials: pd.DataFrame, categories: Mapping[str, Sequence[str]] | None = None
 ) -> dict[str, pd.DataFrame]:
     """Make Tables 1, 6, 7 and 8, as far as there are answers for them."""
-    problems = _problems(trials)
-    cells = (
-        problems.groupby(["model", "examples", "column"], sort=False)["correct"]
-        .mean()
-        .reset_index(name="value")
-    )
+    by_cell = _problems(trials).groupby(["model", "examples", "column"], sort=False)["correct"]
+    cells = by_cell.mean().reset_index(name="value")
     tables = {"1": cells.assign(measure="Acc examples " + cells["examples"], value=100.0 * cells["value"])}
     dream = whole(trials)
     if len(dream):
@@ -602,12 +589,10 @@ def _faults_of_answers(answers: pd.DataFrame, data: str = "", table: str = "5") 
     if answers.empty:
         return []
     inside, change = answers["inside"].astype(int), 100.0 * (answers["own"] - answers["correct"])
-    answers = _named(answers).assign(
-        inside=inside, both=inside * answers["correct"].astype(int), change=change
-    )
-    within = answers.groupby("model", sort=False).agg(
-        n=("inside", "size"), inside=("inside", "sum"), both=("both", "sum")
-    )
+    both = inside * answers["correct"].astype(int)
+    answers = _named(answers).assign(inside=inside, both=both, change=change)
+    counted = {"n": ("inside", "size"), "inside": ("inside", "sum"), "both": ("both", "sum")}
+    within = answers.groupby("model", sort=False).agg(**counted)
     within = within.set_axis(["replies", "letter inside a word", "of them scored right"], axis=1)
     gained = answers.pivot_table(index="model", columns="column", values="change", sort=False)
     gained = gained[[column for column in COLUMNS.values() if column in gained]]

@@ -19,26 +19,9 @@ from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 from analysis import apa
 from analysis.arrays import Array
 from analysis.figures import marks
-from analysis.figures.drawing import (
-    WIDTH,
-    Drawing,
-    MarkStyle,
-    continued,
-    looks,
-    palette,
-    shortened,
-    styled,
-)
+from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, continued, looks, palette, shortened, styled
 from analysis.figures.marks import DASHED, SOFT, IntervalMarks
-from analysis.figures.panels import (
-    LOWEST,
-    Room,
-    axes_at,
-    deepest,
-    lettered,
-    readers_by_place,
-    stacked,
-)
+from analysis.figures.panels import LOWEST, Room, axes_at, deepest, lettered, readers_by_place, stacked
 
 if TYPE_CHECKING:
     pass

@@ -108,10 +108,8 @@ def pair_rows(
     same_item = [name for name in ("set", "item_id", *within) if name in rows]
     wording = [name for name in WORDING if name in rows]
     candidates = rows.assign(_place=np.arange(len(rows)))[[*same_item, *wording, factor, "_place"]]
-    candidates = candidates.assign(
-        **{name: candidates[name].astype(object).fillna("").astype(str) for name in wording}
-    )
-    candidates = candidates.drop_duplicates([*same_item, *wording, factor])
+    told = {name: candidates[name].astype(object).fillna("").astype(str) for name in wording}
+    candidates = candidates.assign(**told).drop_duplicates([*same_item, *wording, factor])
     base = candidates[candidates[factor] == intact]
     changed = candidates[candidates[factor].isin(list(conditions))].reset_index(drop=True)
     exact = _looked_up(changed, base, [*same_item, *wording])
@@ -119,11 +117,8 @@ def pair_rows(
     matched = np.where(exact >= 0, exact, first)
     paired = matched >= 0
     changed, matched, exact = changed[paired], matched[paired], exact[paired]
-    item_columns = [name for name in ("set", "item_id") if name in rows]
-    texts = [
-        "/".join(identifiers)
-        for identifiers in zip(*(changed[name].astype(str) for name in item_columns), strict=True)
-    ]
+    named = (changed[name].astype(str) for name in ("set", "item_id") if name in rows)
+    texts = list(map("/".join, zip(*named, strict=True)))
     items = tuple(sorted(set(texts)))
     shown = tuple(condition for condition in conditions if (changed[factor] == condition).any())
     return StatePairs(
@@ -147,9 +142,8 @@ def _looked_up(changed: pd.DataFrame, base: pd.DataFrame, by: list[str]) -> NDAr
 def layer_cosines(read: Reader, pairs: StatePairs) -> LayerCosines:
     """Compare the pairs of one layer in two passes over it, a thousand rows in memory at a time."""
     used = np.union1d(pairs.changed, pairs.intact)
-    mean = np.asarray(
-        sum(part.sum(axis=0, dtype=float) for part in _in_parts(read, used)) / max(len(used), 1)
-    )
+    total = sum(part.sum(axis=0, dtype=float) for part in _in_parts(read, used))
+    mean = np.asarray(total / max(len(used), 1))
     bases, where = np.unique(pairs.intact, return_inverse=True)
     order = np.argsort(where, kind="stable")
     shape = (len(pairs.items), len(pairs.conditions))
@@ -186,9 +180,9 @@ def _apart(read: Reader, rows: Places, offset: Array | None) -> float:
         states = states[size > 0] / size[size > 0, None]
         total = total + states.sum(axis=0)
         n_rows += len(states)
-    return (
-        float((np.sum(np.square(total)) - n_rows) / (n_rows * (n_rows - 1))) if n_rows > 1 else float("nan")
-    )
+    if n_rows < 2:
+        return float("nan")
+    return float((np.sum(np.square(total)) - n_rows) / (n_rows * (n_rows - 1)))
 
 
 VERSION = 1
@@ -357,10 +351,9 @@ def with_accuracy(represented: Represented, accuracy: Array, study: str) -> tupl
     is_finite = np.isfinite(cosine) & np.isfinite(accuracy)
     if is_finite.sum() < FEWEST_CONDITIONS:
         return float("nan"), float("nan"), int(is_finite.sum())
-    ranks = [rankdata(values[is_finite])[:, None] for values in (cosine, accuracy)]
-    correlation = alike(
-        ranks[0], ranks[1], stable_seed(study, "accuracy and cosine", represented.group, represented.part)
-    )
+    one, other = (rankdata(values[is_finite])[:, None] for values in (cosine, accuracy))
+    seed = stable_seed(study, "accuracy and cosine", represented.group, represented.part)
+    correlation = alike(one, other, seed)
     return correlation.r, correlation.p, int(is_finite.sum())
 
 
@@ -393,14 +386,14 @@ def between_models(models: Sequence[Represented], study: str) -> SeveralModels |
     if len(conditions) < FEWEST_CONDITIONS or len(items) < FEWEST_IN_HALVES:
         return None
     depths = min(pattern.layers for pattern in patterns)
-    places = [
-        np.ix_(
-            pd.Index(pattern.items).get_indexer(items), pd.Index(pattern.conditions).get_indexer(conditions)
+    shared = []
+    for pattern in patterns:
+        places = (
+            pd.Index(pattern.items).get_indexer(items),
+            pd.Index(pattern.conditions).get_indexer(conditions),
         )
-        for pattern in patterns
-    ]
-    shared = [pattern.cosine[indices] for pattern, indices in zip(patterns, places, strict=True)]
-    maps = np.stack([at_depths(values, depths) for values in shared])
+        shared.append(at_depths(pattern.cosine[np.ix_(*places)], depths))
+    maps = np.stack(shared)
     complete: Mask = np.asarray(np.isfinite(maps).all(axis=(0, 2, 3)))
     if complete.sum() < FEWEST_IN_HALVES:
         return None
@@ -409,6 +402,7 @@ def between_models(models: Sequence[Represented], study: str) -> SeveralModels |
     seed = stable_seed(study, "models", models[0].factor, models[0].part)
     order = np.argsort([stable_seed(study, "halves of items", item) for item in shared_items], kind="stable")
     mean_maps = maps.mean(axis=1)
+    both_ways = (mean_maps, centred(mean_maps), centred(mean_maps, "both"))
     return SeveralModels(
         tuple(represented.group for represented in models),
         len(shared_items),
@@ -418,8 +412,5 @@ def between_models(models: Sequence[Represented], study: str) -> SeveralModels |
         between_readers(maps, seed),
         between_readers(maps, seed, centring="both"),
         identified_models(maps, order.astype(np.intp), seed),
-        *(
-            cross_correlations(matrix, matrix)
-            for matrix in (mean_maps, centred(mean_maps), centred(mean_maps, "both"))
-        ),
+        *(cross_correlations(matrix, matrix) for matrix in both_ways),
     )

@@ -16,11 +16,7 @@ from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import ChapterLayout
 from analysis.tables import Tables
 from experiment.papers.inside.chapters.probing.probes import Probing, probings
-from experiment.papers.inside.chapters.probing.probing_figures import (
-    ModelLayers,
-    accuracy_figures,
-    step_figure,
-)
+from experiment.papers.inside.chapters.probing.probing_figures import accuracy_figures, step_figure
 from experiment.papers.inside.chapters.probing.probing_fit import CONDITION, INNER_FOLDS, TARGETS, settings_of
 from experiment.papers.inside.chapters.probing.probing_intervals import (
     RESAMPLES,
@@ -100,16 +96,13 @@ def _of_target(target: str, models: Sequence[Probed], tables: Tables, *, headed:
     share_of = dict(zip(first.classes, shares, strict=True))
     shown_names = first.conditions if target == CONDITION else first.classes
     layers = f"probing_layers_{target}"
-    layered = [ModelLayers(model.name, model.found) for model in models]
     title = f"Accuracy of probes by layer and condition: {noun}"
-    drawn = accuracy_figures(layers, title, layered, noun)
+    drawn = accuracy_figures(layers, title, models, noun)
     title, name = "What each layer adds to the accuracy of the probe", f"probing_steps_{target}"
     steps = [
-        step_figure(
-            name if n == 1 else f"{name}_{n}", f"{title}: {layered_model.name}, {noun}", layered_model
-        )
-        for n, layered_model in enumerate(layered, 1)
-        if layered_model.found.steps.value.size
+        step_figure(name if n == 1 else f"{name}_{n}", f"{title}: {model.name}, {noun}", model)
+        for n, model in enumerate(models, 1)
+        if model.found.steps.value.size
     ]
     values: dict[str, Any] = {
         "what": noun,
@@ -188,13 +181,8 @@ def _layers(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:
         for index, level in enumerate(model.found.names):
             is_compared = 0 < index < len(model.conditions)
             for layer in range(model.last + 1):
-                yield {
-                    "one": model,
-                    "place": index,
-                    "level": level,
-                    "layer": layer,
-                    "is_compared": is_compared,
-                }
+                row = {"one": model, "place": index, "level": level, "layer": layer}
+                yield row | {"is_compared": is_compared}
 
 
 def _controls(models: Sequence[Probed]) -> Iterator[dict[str, Any]]:

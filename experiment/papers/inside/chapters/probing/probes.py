@@ -169,11 +169,8 @@ def _column(name: str, items: pd.DataFrame) -> str:
     for column in (name, f"cov_{name}"):
         if column in items:
             return column
-    raise unknown_name(
-        "analysis.probing.keep_together: column of items",
-        name,
-        [str(item).removeprefix("cov_") for item in items],
-    )
+    names = [str(column).removeprefix("cov_") for column in items]
+    raise unknown_name("analysis.probing.keep_together: column of items", name, names)
 
 
 def _shared(item: Mapping[Any, Any], columns: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -198,17 +195,12 @@ def splits_of(rows: pd.DataFrame, items: pd.DataFrame) -> list[str | None]:
     """Return the data set's split of each trial's item; None where the item names none."""
     if "provenance" not in items:
         return [None] * len(rows)
-    item_keys = zip(items["set"].astype(str), items["item_id"].astype(str), strict=True)
-    split_of = dict(
-        zip(
-            item_keys,
-            (mapping_in(provenance).get("split") for provenance in items["provenance"]),
-            strict=True,
-        )
+    of_items, of_rows = (
+        zip(t["set"].astype(str), t["item_id"].astype(str), strict=True) for t in (items, rows)
     )
-    return [
-        split_of.get(key) for key in zip(rows["set"].astype(str), rows["item_id"].astype(str), strict=True)
-    ]
+    splits = (mapping_in(provenance).get("split") for provenance in items["provenance"])
+    split_of = dict(zip(of_items, splits, strict=True))
+    return [split_of.get(key) for key in of_rows]
 
 
 def deal(rows: pd.DataFrame, settings: Settings, study: str, most: int) -> Dealt:
@@ -271,11 +263,11 @@ def dealt_folds(rows: pd.DataFrame, folds: int, seed: tuple[str, ...]) -> Codes:
     counts = rows.groupby(["family", "name", "label"]).size().unstack(fill_value=0)
     profile = counts.idxmax(axis=1).groupby(level="family").agg(sorted)
     called = rows.groupby("family")["name"].min()
-    order = sorted(
-        profile.index,
-        key=lambda family: (profile[family], stable_seed(*seed, called[family]), called[family]),
-    )
-    fold = {family: index % folds for index, family in enumerate(order)}
+
+    def place(family: int) -> tuple[list[int], int, str]:
+        return profile[family], stable_seed(*seed, called[family]), called[family]
+
+    fold = {family: index % folds for index, family in enumerate(sorted(profile.index, key=place))}
     return rows["family"].map(fold).to_numpy(dtype=np.intp)
 
 
@@ -419,11 +411,8 @@ def _probed(
     labels = labels_of(states.rows, tables.items, target, factors)
     conditions = conditions_of(states.rows, factors)
     if not labels.notna().any():
-        why = (
-            "The study has no conditions."
-            if target == "condition"
-            else "Answers are free texts, or of more than ten kinds."
-        )
+        no_answers = "Answers are free texts, or of more than ten kinds."
+        why = "The study has no conditions." if target == "condition" else no_answers
         return Unprobed(states.group, target, why)
     usable = labels.notna() & conditions.notna()
     left_out = _counted((~usable).sum(), "without an answer among the options or without a condition")
@@ -487,12 +476,8 @@ def _with_layers(
     """Probe layer after layer; those that are kept are read."""
     label, controls, dealt, target = probing.label, probing.controls, probing.dealt, probing.target
     parts = [part for split in dealt.splits for part in (split.train, split.test, split.inner)]
-    folder = folder_of(
-        states.folder,
-        target,
-        {**asdict(settings), "layers": states.layers, "width": states.width},
-        [keys, label, controls, *parts],
-    )
+    used = {**asdict(settings), "layers": states.layers, "width": states.width}
+    folder = folder_of(states.folder, target, used, [keys, label, controls, *parts])
     layers: list[ProbedLayer] = []
     is_kept = True
     task = f"probing {states.group} ({TARGETS[target]})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,12 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from analysis import apa
 from analysis.figures import marks
-from analysis.figures.drawing import (
-    Drawing,
-    MarkStyle,
-    keep_width,
-    styled,
-)
+from analysis.figures.drawing import Drawing, MarkStyle, keep_width, styled
 from analysis.figures.marks import GREY, IntervalMarks
 from analysis.figures.panels import (
     Room,
@@ -32,6 +27,7 @@ from analysis.figures.panels import (
 )
 
 if TYPE_CHECKING:
+    from experiment.papers.inside.chapters.probing import Probed
     from experiment.papers.inside.chapters.probing.probing_intervals import Accuracies
 
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
@@ -41,23 +37,10 @@ _CHANCE = MarkStyle("#444444", "", (0, (4, 2)), "chance")
 _CONTROL = MarkStyle(GREY, "", (0, (1, 1.4)), "control task (random labels)")
 
 
-@dataclass(frozen=True, eq=False)
-class ModelLayers:
-    """The name and accuracies of one model's layers."""
-
-    name: str
-    found: Accuracies
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The conditions without all of them together."""
-        return self.found.names[: len(self.found.against.value) + 1]
-
-
-def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predicted: str) -> list[Drawing]:
+def accuracy_figures(name: str, title: str, models: Sequence[Probed], predicted: str) -> list[Drawing]:
     """Draw accuracy against layer, with one line and band per condition and one panel per model."""
 
-    def draw(name: str, title: str, models: Sequence[ModelLayers]) -> Drawing:
+    def draw(name: str, title: str, models: Sequence[Probed]) -> Drawing:
         look = condition_looks(list(dict.fromkeys(level for model in models for level in model.conditions)))
         key = key_height(look) + 0.22
         low = min(
@@ -96,7 +79,7 @@ def accuracy_figures(name: str, title: str, models: Sequence[ModelLayers], predi
 _TITLE = {"weight": "bold", "color": "#111111", "va": "baseline"}
 
 
-def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
+def step_figure(name: str, title: str, model: Probed) -> Drawing:
     """Draw the accuracy that each layer adds to the one before, with one panel per condition."""
     estimates, levels = model.found, model.conditions
     look = condition_looks(levels)
@@ -124,7 +107,7 @@ def step_figure(name: str, title: str, model: ModelLayers) -> Drawing:
     return Drawing.described(name, figure, {}, "probe_steps", **values)
 
 
-def _lines(axes: Axes, model: ModelLayers, look: Mapping[str, MarkStyle]) -> None:
+def _lines(axes: Axes, model: Probed, look: Mapping[str, MarkStyle]) -> None:
     estimates = model.found
     layers = np.arange(estimates.accuracy.value.shape[1])
     together = len(estimates.names) - 1
@@ -152,15 +135,8 @@ def _steps(axes: Axes, estimates: Accuracies, index: int, mark: MarkStyle) -> No
     axes.axhline(0, color=_CHANCE.colour, lw=0.8, zorder=1)
     for subset in (sure, ~sure):
         ends = IntervalMarks(value[subset], low[subset], high[subset])
-        marks.points(
-            axes,
-            replace(mark, is_hollow=subset is not sure),
-            layers[subset],
-            ends,
-            size=size,
-            edge=0.9,
-            bar=1.0,
-        )
+        look = replace(mark, is_hollow=subset is not sure)
+        marks.points(axes, look, layers[subset], ends, size=size, edge=0.9, bar=1.0)
 
 
 def _layers_below(axes: Axes, estimates: Accuracies) -> None:

@@ -68,13 +68,9 @@ def accuracies(probing: Probing, study: str, resamples: int = RESAMPLES) -> Accu
     label, condition, family = probing.label[tested], probing.condition[tested], probing.family[tested]
     right = np.stack([layer.predicted[tested] == label for layer in probing.layers], axis=1).astype(float)
     nothing = np.full(len(label), np.nan)
-    learnt = np.stack(
-        [
-            (layer.controls == probing.controls)[:, tested].mean(axis=0) if len(probing.controls) else nothing
-            for layer in probing.layers
-        ],
-        axis=1,
-    )
+    controlled = [layer.controls == probing.controls for layer in probing.layers]
+    is_any = len(probing.controls) > 0
+    learnt = np.stack([it[:, tested].mean(axis=0) if is_any else nothing for it in controlled], axis=1)
     names = (*probing.conditions, ALL) if len(probing.conditions) > 1 else probing.conditions
     n_conditions, layers = len(probing.conditions), len(probing.layers)
     sums, counts = _sums(np.concatenate([right, learnt], axis=1), condition, family, n_conditions)

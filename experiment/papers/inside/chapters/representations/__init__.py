@@ -150,13 +150,10 @@ def _panel(report: MapReport) -> Panel:
 def _nearest(report: MapReport) -> dict[str, Any]:
     """Return the conditions from the farthest to the nearest with their cosines, and what different items have."""
     pattern = report.found.pattern
+    raw, centred = report.raw.value[:, -1], report.centred.value[:, -1]
     ordered = [
-        {
-            "name": pattern.conditions[int(at)],
-            "raw": report.raw.value[at, -1],
-            "centred": report.centred.value[at, -1],
-        }
-        for at in np.argsort(report.centred.value[:, -1])
+        {"name": pattern.conditions[int(at)], "raw": raw[at], "centred": centred[at]}
+        for at in np.argsort(centred)
     ]
     apart = {"apart": float(pattern.apart.mean()), "apart_centred": float(pattern.apart_centred.mean())}
     return {"title": report.title, "ordered": ordered, "by_accuracy": report.by_accuracy, **apart}

@@ -90,13 +90,9 @@ def answers(tables: Tables) -> list[tuple[Markup, Markup]]:
             ]
             answered(family.base, "accuracy", rows)
             if transfer.diagonal is not None:
-                facts = {"diagonal": transfer.diagonal}
-                found.append(
-                    (
-                        LAYOUT.sentences("answer_question_of_domain", **facts),
-                        LAYOUT.sentences("domain", **facts),
-                    )
-                )
+                told = ("answer_question_of_domain", "domain")
+                question, answer = (LAYOUT.sentences(name, diagonal=transfer.diagonal) for name in told)
+                found.append((question, answer))
             continue
         for part in inside.parts_of(tables, family):
             compared = [one for one in inside.differences(part, family) if not one.against_control]
@@ -288,14 +284,8 @@ def _tasks_figure(name: str, transfer: inside.Transfer, h_test: HTestPrompting) 
         ]
         on_this_task = [value for trained_on, value in values if trained_on == task]
         others = tuple(value[0] for trained_on, value in values if trained_on != task)
-        rows.append(
-            TaskRow(
-                NAMES[task],
-                mean_with_ends(task_rows[transfer.base]),
-                on_this_task[0] if on_this_task else None,
-                others,
-            )
-        )
+        trained = on_this_task[0] if on_this_task else None
+        rows.append(TaskRow(NAMES[task], mean_with_ends(task_rows[transfer.base]), trained, others))
     title, _ = LAYOUT.caption("tasks", base=transfer.base)
     return tasks_figure(name, title, rows, transfer.base)
 

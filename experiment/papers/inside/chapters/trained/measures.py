@@ -202,12 +202,8 @@ def _measured(
     rows = rows[rows["condition"].notna()]
 
     def present(subset: pd.DataFrame) -> dict[str, str]:
-        shown = set(subset["condition"])
-        return {
-            level: condition
-            for level, condition in (levels if factor else {ALL: ALL}).items()
-            if condition in shown
-        }
+        shown, named = set(subset["condition"]), levels if factor else {ALL: ALL}
+        return {level: condition for level, condition in named.items() if condition in shown}
 
     restored = rows["trial_type"] == "recover"
     if restored.any():
@@ -263,17 +259,8 @@ def _right(
     comparison = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
     if comparison is None:
         return None
-    ends = 100 * comparison.difference, 100 * comparison.low, 100 * comparison.high, comparison.p
-    return ModelDifference(
-        condition,
-        first,
-        second,
-        against,
-        comparison.items,
-        100 * comparison.first,
-        100 * comparison.second,
-        *ends,
-    )
+    percent = [100 * getattr(comparison, name) for name in ("first", "second", "difference", "low", "high")]
+    return ModelDifference(condition, first, second, against, comparison.items, *percent, comparison.p)
 
 
 def _recovered(
@@ -337,14 +324,9 @@ def modelled(part: TrainedMaterials, family: ModelFamily) -> Modelled | str:
         levels["condition"] = conditions
         formulas = ["training * condition", "training + condition", "condition"]
     try:
+        of_fixed = [(fixed, {k: v for k, v in levels.items() if k in fixed}) for fixed in formulas]
         full, *smaller = (
-            fit(
-                f"{response} ~ {fixed} + {random}",
-                data,
-                "binomial",
-                levels={k: v for k, v in levels.items() if k in fixed},
-            )
-            for fixed in formulas
+            fit(f"{response} ~ {fixed} + {random}", data, "binomial", levels=own) for fixed, own in of_fixed
         )
         alike, none = smaller if len(conditions) > 1 else (full, *smaller)
         interaction = likelihood_ratio_test(alike, full) if len(conditions) > 1 else None
