@@ -24,7 +24,6 @@ from experiment.papers.h_test.chapter import together, write, write_geometry
 from experiment.papers.h_test.chapter.measures import (
     ALL,
     TASKS,
-    Paired,
     accuracy,
     asked,
     between_makings,
@@ -122,23 +121,17 @@ def test_what_cannot_be_read_is_wrong_and_adjusted_accuracy_leaves_it_out(tables
     found = asked(tables)
     assert found is not None and found.ks == KS and found.makings == ("released", "fresh", "matched")
     shares = accuracy(found.trials, ("k", "making"))
-    one = shares.query(
-        "reader_group == 'large-thinks' and k == 14 and making == 'released' and task == 'average'"
-    ).iloc[0]
+    shares = shares.set_index(["reader_group", "k", "making", "task"])
+    one = shares.loc["large-thinks", 14, "released", "average"]
     assert one["accuracy"] == pytest.approx(0.8) and one["out_of_context"] == pytest.approx(0.1)
     assert one["adjusted"] == pytest.approx(8 / 9)
-    other = shares.query(
-        "reader_group == 'small' and k == 50 and making == 'matched' and task == 'uppercase'"
-    ).iloc[0]
-    assert other["accuracy"] == pytest.approx(0.4)
+    assert shares.loc["small", 50, "matched", "uppercase"]["accuracy"] == pytest.approx(0.4)
 
 
 def test_the_full_table_is_laid_out_as_the_papers(chapter: Chapter) -> None:
     full = tables_in(chapter)["h_test_full_released"]
-    names = [row[0] for row in full.rows]
-    assert (
-        names[0] == "k = 4" and names[1] == "Uppercase" and names[11] == "Average" and names[12] == "k = 14"
-    )
+    names = [full.rows[place][0] for place in (0, 1, 11, 12)]
+    assert names == ["k = 4", "Uppercase", "Average", "k = 14"]
     assert full.columns[1:] == ("People", "large", "large-thinks", "small")
     assert full.rows[11] == ("Average", "90.0", "80.0", "80.0", "50.0")
     assert full.rows[13][1] == "–"
@@ -483,12 +476,8 @@ TWINS = {
 def test_a_model_shown_pictures_is_never_compared_with_one_shown_text_but_with_itself() -> None:
     assert thinking_pairs(TWINS) == [("reads", "thinks"), ("looks", "looks-thinks")]
     assert family_pairs(TWINS) == [("F", "reads", "larger"), ("F, pictures", "looks", "larger-looks")]
-    assert picture_pairs(TWINS) == [
-        ("reads", "looks"),
-        ("larger", "larger-looks"),
-        ("thinks", "looks-thinks"),
-        ("larger", "half"),
-    ]
+    same_examples = [("reads", "looks"), ("larger", "larger-looks"), ("thinks", "looks-thinks")]
+    assert picture_pairs(TWINS) == [*same_examples, ("larger", "half")]
     alone = {name: TWINS[name] for name in ("reads", "looks-thinks", "half")}
     assert picture_pairs(alone) == thinking_pairs(alone) == []
 
@@ -554,20 +543,11 @@ def test_equal_shares_hold_the_level_of_the_test() -> None:
     draw = np.random.default_rng(2)
     p = []
     for _ in range(400):
-        both = [
-            pd.DataFrame(
-                {
-                    "making": "",
-                    "task": "t",
-                    "item_id": range(80),
-                    "right": draw.integers(0, 2, 80).astype(float),
-                }
-            )
-            for _ in range(2)
-        ]
-        found = paired(both[0], both[1])
-        assert isinstance(found, Paired)
-        p.append(found.p)
+        one, other = (
+            pd.DataFrame({"making": "", "task": "t", "item_id": range(80), "right": right.astype(float)})
+            for right in draw.integers(0, 2, (2, 80))
+        )
+        p.append(paired(one, other).p)
     assert 0.005 < np.mean(np.array(p) < 0.05) < 0.07
 
 

@@ -78,28 +78,13 @@ def item_rows() -> pd.DataFrame:
             new = sum(one is None for one in order)
             moved = sum(one is not None and one != at for at, one in enumerate(order))
             change = {
-                "field": "word",
-                "unit": "letter",
-                "word": 0,
-                "intact": word,
-                "shown": shown,
-                "permutation": order,
-                "displaced": moved,
-                "substituted": new,
-                "inserted": 0,
-                "deleted": 0,
-            }
+                "field": "word", "unit": "letter", "word": 0, "intact": word, "shown": shown, "permutation": order,
+                "displaced": moved, "substituted": new, "inserted": 0, "deleted": 0,
+            }  # fmt: skip
+            row = {"set": "sentences", "item_id": f"s{number + 1:02d}", "position": level}
+            row["changes"] = json.dumps([] if level == "intact" else [change])
             covariates = {f"cov_{name}": value for name, value in match_scores(word, shown).items()}
-            rows.append(
-                {
-                    "set": "sentences",
-                    "item_id": f"s{number + 1:02d}",
-                    "position": level,
-                    "changes": json.dumps([] if level == "intact" else [change]),
-                    "cov_letters": float(len(word)),
-                    **covariates,
-                }
-            )
+            rows.append(row | {"cov_letters": float(len(word)), **covariates})
     return pd.DataFrame(rows)
 
 
@@ -146,9 +131,8 @@ def test_letters_put_in_and_taken_out_are_where_they_were_not_where_others_moved
     operation: str, zone: str, place: int | None, from_end: int | None
 ) -> None:
     form = scramble_text("garden", parse_operation(operation), seed=7, avoid_real_words=False).changes
-    items = pd.DataFrame(
-        {"set": ["a"], "item_id": ["i"], "changes": [json.dumps([one._asdict() for one in form])]}
-    )
+    made = json.dumps([one._asdict() for one in form])
+    items = pd.DataFrame({"set": ["a"], "item_id": ["i"], "changes": [made]})
     row = letter_changes(items, []).iloc[0]
     assert (row["zone"], row["kind"], row["changed_words"]) == (zone, "other", 1)
     assert place is None or (row["place"], row["place_from_end"]) == (place, from_end)

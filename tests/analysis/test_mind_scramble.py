@@ -56,6 +56,7 @@ TRUTH = {
 }  # fmt: skip
 ITEMS = 40
 REPLICATES = 3
+PLACE = ["session_id", "trial_index", "attempt"]
 
 
 def study(
@@ -69,29 +70,15 @@ def study(
             for replicate in range(1, REPLICATES + 1):
                 for item in range(ITEMS):
                     right = item < round((TRUTH[level] + more) * ITEMS) + (replicate - 2)
-                    row = measured_row(
-                        reader, "model", f"i{item:02d}", level, len(rows), correct=right, response="1"
-                    )
-                    row |= {
-                        "study": name,
-                        "scramble": row["position"],
-                        "set": "complete",
-                        "trial_type": "answer",
-                    }
+                    told = {"correct": right, "response": "1"}
+                    row = measured_row(reader, "model", f"i{item:02d}", level, len(rows), **told)
+                    row |= {"study": name, "scramble": level, "set": "complete", "trial_type": "answer"}
                     row |= {"replicate": replicate, "answer": "1", "score": float(right)}
-                    row |= {
-                        "prompt_tokens": 100 if level == "BASE" else 150,
-                        "completion_tokens": 20,
-                        "latency_ms": None,
-                    }
-                    rows.append(row)
-                    place = {key: row[key] for key in ("session_id", "trial_index", "attempt")}
-                    for rule, value in (
-                        ("released", 1.0),
-                        ("a fault", float(item % 2)),
-                        ("mended", float(right)),
-                    ):
-                        faults.append(place | {"data_set": name, "rule": rule, "value": value})
+                    row |= {"prompt_tokens": 100 if level == "BASE" else 150, "completion_tokens": 20}
+                    rows.append(row | {"latency_ms": None})
+                    place = {key: row[key] for key in PLACE} | {"data_set": name}
+                    values = {"released": 1.0, "a fault": float(item % 2), "mended": float(right)}
+                    faults += [place | {"rule": rule, "value": value} for rule, value in values.items()]
     factors = {"scramble": {"levels": list(levels), "reference": levels[0]}}
     write_handover(folder, pd.DataFrame(rows), study=name, factors=factors, planned=[])
     pd.DataFrame(faults).to_parquet(folder / "published_scoring.parquet")
@@ -103,33 +90,23 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
     return load(study(tmp_path_factory.mktemp("ms") / "gsm8k"))
 
 
-def test_values_are_those_that_were_put_in(tables: Tables) -> None:
-    (values,) = paper.values_of(tables, "scramble")
-    for level, share in TRUTH.items():
-        assert values.mean("large", level) == pytest.approx(100 * share, abs=1e-9)
-        assert values.replicates("large", level) == (REPLICATES, pytest.approx(100 / ITEMS))
-
-
-def test_identical_repeats_of_a_deterministic_model_count_in_the_means_of_its_replicates(
-    tmp_path: Path,
+def test_values_are_those_put_in_and_identical_repeats_of_a_deterministic_model_count_in_the_means(
+    tables: Tables, tmp_path: Path
 ) -> None:
     """Elsewhere they count once; a replicate of the few items that differ would be a mean of other items."""
     folder = study(tmp_path / "gsm8k")
-    trials = pd.read_parquet(folder / "trials.parquet")
-    trials["temperature"] = 0.0
+    trials = pd.read_parquet(folder / "trials.parquet").assign(temperature=0.0)
     trials.to_parquet(folder / "trials.parquet")
-    tables = load(folder)
-    assert (tables.trials["excluded_reason"] == IDENTICAL).mean() > 0.5
-    (values,) = paper.values_of(tables, "scramble")
-    for level, share in TRUTH.items():
-        assert values.mean("large", level) == pytest.approx(100 * share, abs=1e-9)
-        assert values.replicates("large", level) == (REPLICATES, pytest.approx(100 / ITEMS))
-    trials["correct"] = (
-        trials["correct"]
-        .where(trials["replicate"] == 1)
-        .groupby([trials[name] for name in ("reader", "item_id", "scramble")])
-        .transform("max")
-    )
+    repeated = load(folder)
+    assert (repeated.trials["excluded_reason"] == IDENTICAL).mean() > 0.5
+    for one in (tables, repeated):
+        (values,) = paper.values_of(one, "scramble")
+        for level, share in TRUTH.items():
+            assert values.mean("large", level) == pytest.approx(100 * share, abs=1e-9)
+            assert values.replicates("large", level) == (REPLICATES, pytest.approx(100 / ITEMS))
+    first = trials["correct"].where(trials["replicate"] == 1)
+    keys = [trials[name] for name in ("reader", "item_id", "scramble")]
+    trials["correct"] = first.groupby(keys).transform("max")
     trials.to_parquet(folder / "trials.parquet")
     (alike,) = paper.values_of(load(folder), "scramble")
     assert np.isnan(alike.replicates("large", "BASE")[1]), "replicates that are all alike have no spread"
@@ -220,13 +197,9 @@ def cosines(of: str, floor: float, by_unit: tuple[float, float, float], cut: int
     shown = {}
     for prefix, mean in zip(("", "WORD-", "SENT-"), by_unit, strict=True):
         for name in ("REO-ALL", "REO-REV"):
-            values = [mean + draw.normal(0, 0.01) for _ in range(20)]
-            shown[f"{prefix}{name}"] = {
-                "items": 20,
-                "mean": float(np.mean(values)),
-                "of": [f"s/i{n}" for n in range(20)],
-                "cosines": values,
-            }
+            values = (mean + draw.normal(0, 0.01, 20)).tolist()
+            of_items = {"of": [f"s/i{n}" for n in range(20)], "cosines": values}
+            shown[f"{prefix}{name}"] = {"items": 20, "mean": float(np.mean(values)), **of_items}
     return {"shown": shown, "unrelated": {"cosines": [floor - 0.01, floor + 0.01]}, "texts": 140, "cut": cut}
 
 
@@ -243,19 +216,12 @@ def test_table_4_has_its_floor_and_whole_prompts_beside_texts(tmp_path: Path) ->
     assert share[1].values[0] == pytest.approx(50, abs=1.5) and whole[-1] == "0.700"
     assert "3 of 140 (gsm8k, whole prompt)" in laid_out["ms_similarity"].note
     units = laid_out["ms_similarity_units"].rows
-    assert [row[0] for row in units[:5]] == [
-        "gsm8k, text alone",
-        "Character",
-        "Word",
-        "Sentence",
-        "Different texts",
-    ]
+    kinds = ["Character", "Word", "Sentence", "Different texts"]
+    assert [row[0] for row in units[:5]] == ["gsm8k, text alone", *kinds]
     assert units[2][5].values[0] == pytest.approx(0.2, abs=0.02) and units[2][6].values[0] > 0.18
     assert "0.200" in words_in(chapter)
-    assert (
-        len(similarity_table("t", [("a", stored_texts(folder)[1]), ("b", stored_texts(folder)[1])], "m").rows)
-        == 8
-    )
+    _, stored = stored_texts(folder)
+    assert len(similarity_table("t", [("a", stored), ("b", stored)], "m").rows) == 8
 
 
 def test_the_floors_interval_counts_each_pair_for_both_its_items(tmp_path: Path) -> None:
@@ -276,9 +242,8 @@ def test_the_floors_interval_counts_each_pair_for_both_its_items(tmp_path: Path)
     low, high = near.floor_ends("s")
     assert near.floor == pytest.approx(floor(np.arange(n)))
     assert (high - low) / 2 == pytest.approx(1.96 * error, rel=0.06)
-    assert np.isnan(
-        Near("text alone", {}, unrelated=(0.1, 0.2), pairs=1, with_all=True).floor_ends("s")
-    ).all()
+    few = Near("text alone", {}, unrelated=(0.1, 0.2), pairs=1, with_all=True)
+    assert np.isnan(few.floor_ends("s")).all()
     (tmp_path / "items.jsonl").write_text("{}\n", "utf-8")
     told = cosines("text", 0.2, (0.6, 0.8, 0.95)) | {"use": "m"}
     told["unrelated"] = {"pairs": 780, "of": [f"s/i{place}" for place in range(n)], "cosines": list(means)}
@@ -295,10 +260,8 @@ def test_the_cosine_of_programs_has_its_price_and_says_how_well_it_orders(tmp_pa
     # every second program passes; cosines are .9 and .8, those of a quarter of the programs the other way round
     passes = np.arange(len(places)) % 2 == 0
     cosine = np.where(passes ^ (np.arange(len(places)) % 4 == 0), 0.9, 0.8)
-    parts = [
-        places.assign(data_set="mbpp", rule="released", value=cosine),
-        places.assign(data_set="mbpp", rule="programs are never run", value=passes.astype(float)),
-    ]
+    values = {"released": cosine, "programs are never run": passes.astype(float)}
+    parts = [places.assign(data_set="mbpp", rule=rule, value=value) for rule, value in values.items()]
     pd.concat(parts).to_parquet(folder / "published_scoring.parquet")
     tables = load(folder)
     prices = paper.fault_prices(tables).set_index("reader_group").loc["large"]
@@ -337,10 +300,9 @@ def perception(
         kind = {"oracle": "baseline", "simulated": "simulated"}.get(reader, "model")
         for level in LEVELS:
             for item in range(FEW_ITEMS):
-                row = measured_row(
-                    reader, kind, f"i{item}", level, len(rows), response="a text", correct=None
-                )
-                row |= {"study": task, "scramble": row["position"], "set": task, "trial_type": trial_type}
+                told = {"response": "a text", "correct": None}
+                row = measured_row(reader, kind, f"i{item}", level, len(rows), **told)
+                row |= {"study": task, "scramble": level, "set": task, "trial_type": trial_type}
                 row |= {"replicate": 1, "answer": None, "scorer": scorer or "accepted-1"}
                 row["score"] = (1.0 if level == "BASE" else value) if scorer else None
                 rows.append(row)
@@ -353,17 +315,11 @@ def perception(
 def summaries(folder: Path, worth: dict[str, float], floors: dict[str, float] | None = None) -> Path:
     """Write a study of summaries; ``floors`` are the cosines of each reader's answers about different intact texts."""
     made, table = perception(folder, "summarise", worth)
-    kept = table[["session_id", "trial_index", "attempt"]].assign(
-        use="hf:encoder",
-        compared_with="own answer about the intact text",
-        similarity=[
-            1.0 if level == "BASE" else worth[reader]
-            for level, reader in zip(table["scramble"], table["reader"], strict=True)
-        ],
-    )
+    is_base = table["scramble"] == "BASE"
+    kept = table[PLACE].assign(use="hf:encoder", compared_with="own answer about the intact text")
+    kept["similarity"] = table["reader"].map(worth).mask(is_base, 1.0)
     if floors is not None:
-        about = zip(table["scramble"], table["reader"], strict=True)
-        kept["unrelated"] = [floors[reader] if level == "BASE" else np.nan for level, reader in about]
+        kept["unrelated"] = table["reader"].map(floors).where(is_base)
     kept.to_parquet(made / FILE)
     return made
 
@@ -382,18 +338,15 @@ def test_summaries_have_the_cosine_that_was_stored_and_no_verdict(tmp_path: Path
     assert "hf:encoder" in answers.note and answers.rows[2][2] == "0.500"
 
 
-def test_the_released_measure_of_restored_passages_is_named_and_nearness_stands_beside(
-    tmp_path: Path,
-) -> None:
-    folder, table = perception(
-        tmp_path / "rectify", "rectify", {"one": 0.2}, scorer="published_typobench-1", trial_type="recover"
-    )
+def test_the_released_measure_of_restored_passages_is_named_beside_nearness(tmp_path: Path) -> None:
+    how = {"scorer": "published_typobench-1", "trial_type": "recover"}
+    folder, table = perception(tmp_path / "rectify", "rectify", {"one": 0.2}, **how)
     # the released parser finds no field in what was answered about REO-ALL
     lost = table["scramble"] == "REO-ALL"
     table.loc[lost, ["response_status", "score"]] = ["unparsed", None]
     factors = {"scramble": {"levels": list(LEVELS), "reference": "BASE"}}
     write_handover(folder, table, study="rectify", factors=factors, planned=[])
-    places = table[["session_id", "trial_index", "attempt"]]
+    places = table[PLACE]
     rows = [
         places.assign(data_set="rectify", rule="released", value=table["score"].astype(float)),
         places.assign(data_set="rectify", rule="mended", value=np.where(lost, 0.0, 0.9)),
@@ -422,24 +375,15 @@ def values(measure: Any, draw: np.random.Generator, means: dict[str, float], noi
     return Values("scramble", ("BASE", "REO-ALL"), of_items, pd.DataFrame(), measure)
 
 
-KINDS = {
-    "a": "model",
-    "b": "model",
-    "c": "model",
-    "d": "model",
-    "oracle": "baseline",
-    "simulated": "simulated",
-}
+KINDS = dict.fromkeys("abcd", "model") | {"oracle": "baseline", "simulated": "simulated"}
 
 
 def test_models_alone_are_ranked(tmp_path: Path) -> None:
     worth = {"oracle": 1.0, "simulated": 0.95, "large": 0.5, "small": 0.9}
     found = together([study(tmp_path / "gsm8k"), summaries(tmp_path / "summarise", worth)])
     (table,) = [one for one in found if one.name == "ranks"]
-    assert [(row[0], row[2], row[4]) for row in table.rows] == [
-        ("large", "1.0", "2.0"),
-        ("small", "2.0", "1.0"),
-    ]
+    ranked = [(row[0], row[2], row[4]) for row in table.rows]
+    assert ranked == [("large", "1.0", "2.0"), ("small", "2.0", "1.0")]
     assert re.search("gsm8k, .*; summarise, .*cosine", table.note)
     assert [one.name for one in found][:3] == ["table_1", "table_2", "table_3"]
     heads = [row[0] for one in found if one.name == "table_2" for row in one.rows if isinstance(row, Head)]
@@ -475,10 +419,8 @@ def test_the_agreement_of_orders_is_kendall_s_with_an_interval_over_items() -> N
     means = {"oracle": 100.0, "a": 90.0, "b": 80.0, "c": 70.0, "d": 60.0, "simulated": 99.0}
     swapped = means | {"c": 60.0, "d": 70.0}
     one = ("gsm8k", values(ACCURACY, draw, means, 3))
-    same, other = (
-        ("summarise", values(COSINE, draw, means, 3)),
-        ("rectify", values(NEARNESS, draw, swapped, 3)),
-    )
+    same = ("summarise", values(COSINE, draw, means, 3))
+    other = ("rectify", values(NEARNESS, draw, swapped, 3))
     alike, apart = agreements([one], [same, other], KINDS)
     assert (alike.models, alike.same, alike.tau) == (4, 4, 1)
     assert np.isnan(alike.low) and np.isnan(alike.high), "the order is the same in all resamples"

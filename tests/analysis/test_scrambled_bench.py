@@ -542,12 +542,8 @@ def test_dream_has_its_categories_and_each_question_counts_in_all_of_its_own(tmp
     chapter = chapter_of(write, questions(tmp_path))
     accuracies, gains = (paper_cells(chapter, f"scrambled_bench_{number}") for number in (7, 8))
     # arithmetic: 1, 3, 5, 7, 9; of them right below 4: 1 and 3; below 7: 1, 3 and 5; below 2: 1
-    assert accuracies["large", "arithmetic"] == {
-        "Ori": "100.00",
-        "100%": "40.00",
-        "KFL": "60.00",
-        "Sub": "20.00",
-    }
+    own = {"Ori": "100.00", "100%": "40.00", "KFL": "60.00", "Sub": "20.00"}
+    assert accuracies["large", "arithmetic"] == own
     assert gains["large", "arithmetic"]["KFL"] == "50.00"
     assert accuracies["large", "logic"] == accuracies["large", "all"]
     assert "scrambled_bench_6_categories" in drawings_in(chapter)
@@ -590,12 +586,7 @@ def test_sentences_have_distance_and_rate_in_the_table_of_their_manner(
 def test_problems_cross_the_scramble_of_the_examples(tmp_path: Path) -> None:
     crossed = [(p, e) for p in ("original", "RS-50") for e in ("intact", "at-100")]
     done = {"original": "none", "RS-50": "shuffle:all@0.5"}
-    right = {
-        ("original", "intact"): 4,
-        ("original", "at-100"): 3,
-        ("RS-50", "intact"): 2,
-        ("RS-50", "at-100"): 0,
-    }
+    right = dict(zip(crossed, (4, 3, 2, 0), strict=True))
     items = [
         {"item_id": f"p{n}", "set": "problem", "role": "test", "position": p, "examples": e, "choices": '["1", "2"]',
          "shown": '{"question": "?"}', "intact": '{"question": "?"}', "provenance": json.dumps({"operation": done[p]})}
@@ -620,15 +611,11 @@ def test_texts_to_recover_and_questions_are_no_one_accuracy(tmp_path: Path) -> N
     asked, restored = questions(tmp_path / "q").tables, sentences(tmp_path / "s", few_shot=False).tables
     both = replace(asked, trials=pd.concat([asked.trials, restored.trials], ignore_index=True))
     told = [(plan.name, plan.trials) for plan in plans(both) if plan.measure.name == "correct"]
-    assert told == [
-        ("accuracy by position (choose)", "choose"),
-        ("accuracy by position (recover)", "recover"),
-    ]
+    assert told == [(f"accuracy by position ({kind})", kind) for kind in ("choose", "recover")]
     assert [plan.trials for plan in plans(asked) if plan.measure.name == "correct"] == [None]
     # sentences are never shown intact: the first scramble is what the others are held against
-    both.trials.loc[
-        (both.trials["trial_type"] == "recover") & (both.trials["position"] == "a"), "position"
-    ] = "b"
+    intact = (both.trials["trial_type"] == "recover") & (both.trials["position"] == "a")
+    both.trials.loc[intact, "position"] = "b"
     choose, recover = [plan for plan in plans(both) if plan.measure.name == "correct"]
     assert choose.levels[0] == "a" and "a" not in recover.levels and len(recover.levels) > 1
     assert {one.second for one in recover.contrasts} == {recover.levels[0]}

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -32,9 +31,7 @@ SOME = (
 )
 UNPLANNED = ("summarise", "translate")
 ONCE = {"replicates: 3": "replicates: 1"}
-LEVELS = {
-    "BASE": 1, "REO": 8, "DEL": 6, "INS": 6, "WORD": 3, "SENT": 3,
-}  # fmt: skip
+LEVELS = {"BASE": 1, "REO": 8, "DEL": 6, "INS": 6, "WORD": 3, "SENT": 3}
 
 
 def made(
@@ -149,16 +146,8 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path, shared):
 def test_every_part_runs_with_simulated_people_and_a_local_model(tmp_path, shared, part):
     model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
     local = f'tiny: {{use: "hf:{model}", device: cpu, max_tokens: 8}}\n    oracle:'
-    edits = {"oracle:": local, **ONCE}
-    folder = made(
-        tmp_path,
-        part,
-        shared / "data",
-        corrected=part != "boolq",
-        items=2,
-        levels=SOME[:-1] if part in ("mbpp", "csqa") else SOME,
-        edits=edits,
-    )
+    how = {"levels": SOME[:-1] if part in ("mbpp", "csqa") else SOME, "edits": {"oracle:": local, **ONCE}}
+    folder = made(tmp_path, part, shared / "data", corrected=part != "boolq", **how)
     wrods("check", folder)
     wrods("build", folder)
     wrods("run", folder, "--model", "tiny", *(() if part in UNPLANNED else ("--not-registered",)))
@@ -238,18 +227,10 @@ def test_no_rule_raises(kind, reply):
 def test_only_replies_to_the_papers_prompts_are_priced(monkeypatch, published, rules):
     """Who was not asked for the field that the released rule reads is not wrong for want of it."""
     trial = {"trial_index": 1, "steps": [{}], "answer": "Yes", "accepted": []}
-    reply: Any = SimpleNamespace(
-        reader_kind="model",
-        plan={"published": published},
-        trial=trial,
-        raw="Yes",
-        session_id="s",
-        attempt=1,
-        counts=None,
-    )
+    plan, place = {"published": published}, {"session_id": "s", "attempt": 1}
+    reply = SimpleNamespace(reader_kind="model", plan=plan, trial=trial, raw="Yes", counts=None, **place)
     monkeypatch.setattr(verdicts, "responses", lambda study, connection: iter([reply]))
     monkeypatch.setattr(verdicts, "data_set_of", lambda trial: "boolq")
-    nothing: Any = None
     monkeypatch.setattr(verdicts, "_corrected", lambda response, kind: 1.0)
-    assert rules <= {row["rule"] for row in fault_rows(nothing, nothing)}
-    assert bool(rules) == bool(list(fault_rows(nothing, nothing)))
+    found = {row["rule"] for row in fault_rows(None, None)}
+    assert rules <= found and bool(rules) == bool(found)

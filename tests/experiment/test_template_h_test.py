@@ -79,11 +79,8 @@ def test_a_session_shows_items_and_examples_of_one_making(small):
         shown = {one["item_id"] for one in asked if not one["is_filler"]}
         assert all(name.startswith(f"{making}-") for name in shown)
         seen[making] = seen.get(making, set()) | shown
-        own = {
-            item.shown["text"]
-            for item in items
-            if item.role == "exemplar" and item.condition.get("items_from") == making
-        }
+        exemplars = [item for item in items if item.role == "exemplar"]
+        own = {one.shown["text"] for one in exemplars if one.condition.get("items_from") == making}
         assert {example["text"] for one in asked for example in one["exemplars"]} <= own
         sizes = {len(one["exemplars"]) for one in asked}
         assert sizes == {int(asked[0]["condition"]["examples"].removeprefix("k"))}
@@ -234,15 +231,8 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path, shared, 
     )
     assert talked.unread_published == 0 and talked.unread_corrected > 0.05 and talked.turned > 0
     assert write_geometry(questions) is not None
-    words = [
-        "reproduce",
-        "h-test",
-        str(tmp_path / "tables"),
-        str(tmp_path / "answers"),
-        "--out",
-        str(tmp_path / "o"),
-    ]
-    done = wrods(*words)
+    both = (str(tmp_path / "tables"), str(tmp_path / "answers"))
+    done = wrods("reproduce", "h-test", *both, "--out", str(tmp_path / "o"))
     assert done.exit_code == 0, done.output
     assert "talker" in (tmp_path / "o" / "figure_5_numbers.csv").read_text("utf-8-sig")
     assert (tmp_path / "o" / "figure_5.png").exists()

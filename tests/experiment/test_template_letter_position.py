@@ -76,13 +76,9 @@ def test_a_control_replaces_the_letters_that_its_transposition_exchanges(made):
     by_item: dict[str, dict[str, list[tuple[int, list[int], int]]]] = defaultdict(dict)
     for item in made[1]:
         if item.role == "test":
+            orders = [(one["word"], list(one["permutation"])) for one in item.changes]
             by_item[item.item_id][item.condition["change"]] = [
-                (
-                    one["word"],
-                    [n for n, o in enumerate(one["permutation"]) if o != n],
-                    len(one["permutation"]),
-                )
-                for one in item.changes
+                (word, [n for n, o in enumerate(order) if o != n], len(order)) for word, order in orders
             ]
     assert len(by_item) == 15
     for changes in by_item.values():
@@ -150,15 +146,9 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
     text = file.read_text("utf-8").replace('guesser: {use: "baseline:random"}', who, 1)
     text = text.replace("prompt_variants: 5", "prompt_variants: 1")
     file.write_text(text, "utf-8")
-    for words in (
-        ("check", folder),
-        ("build", folder),
-        ("run", folder, "--not-registered"),
-        ("simulate", folder, "--readers", "15"),
-        ("report", folder),
-    ):
-        done = invoke(*words)
-        assert done.exit_code == 0, f"{words}: {done.output}"
+    for command in ("check", "build", "run --not-registered", "simulate --readers 15", "report"):
+        done = invoke(*command.split(), folder)
+        assert done.exit_code == 0, f"{command}: {done.output}"
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     assert "Letter position" in page and SIMULATED[0] in page.casefold()
     shown = any(next(folder.glob("reports/*")).rglob("*letter_costs_beside*"))

@@ -24,37 +24,21 @@ LEVELS = ("base", "mild", "severe")
 def probing_study(
     folder: Path,
     *,
-    items: int = 60,
-    passages: int | None = None,
-    from_layer: Mapping[str, int] | None = None,
-    strength: float = 2.0,
-    common: float = 1.0,
+    items: int = 60,  # with three options each, the right one as often A as B as C, in one of six orders
+    passages: int | None = None,  # items i and i + passages ask about one, with one right letter
+    from_layer: Mapping[str, int] | None = None,  # the first with the right letter planted, by condition
+    strength: float = 2.0,  # of what is planted; noise has SD 1
+    common: float = 1.0,  # size of what states of an item, and of a passage, have in common
     layers: int = 4,
     width: int = 20,
     seed: int = 3,
-    planted: int | None = None,
-    split: Sequence[str] = ("test",),
+    planted: int | None = None,  # seeds the directions of letters, which are drawn with the rest unless given
+    split: Sequence[str] = ("test",),  # of the data set, dealt to the items in turn
     models: Sequence[str] = ("net",),
     levels: Sequence[str] = LEVELS,
     **dictionary: Any,
 ) -> Path:
-    """Write a study and return the folder of its tables; its states lie in ``folder/states/run-1``.
-
-    Parameters
-    ----------
-    items : int
-        Questions with three options each, the right one as often A as B as C, shown in one of six orders.
-    passages : int, optional
-        Items i and i + passages … ask about one passage and have the same right letter; as many as items unless given.
-    from_layer : mapping, optional
-        The first layer from which the right letter is planted, by condition; nowhere in a condition that is not named.
-    strength, common : float
-        Size of what is planted, and of what states of an item, and of a passage, have in common; noise has SD 1.
-    planted : int, optional
-        Seeds the directions in which letters are planted; they are drawn with the rest unless given.
-    split : sequence of str
-        Splits of the data set, dealt to the items in turn.
-    """
+    """Write a study and return the folder of its tables; its states lie in ``folder/states/run-1``."""
     random = np.random.default_rng(seed)
     many = passages or items
     rows: list[dict[str, Any]] = []
@@ -96,13 +80,8 @@ def probing_study(
                     told[first:] += strength * letters[first:, wanted]
                 states[key] = told.astype(np.float16)
     factors = {"position": {"levels": list(levels), "reference": levels[0]}}
-    data = write_handover(
-        folder / "reports" / "now" / "data",
-        pd.DataFrame(rows),
-        study="planted",
-        factors=factors,
-        **dictionary,
-    )
+    told = {"study": "planted", "factors": factors, **dictionary}
+    data = write_handover(folder / "reports" / "now" / "data", pd.DataFrame(rows), **told)
     pd.DataFrame(lines).to_parquet(data / "items.parquet")
     with StateWriter(folder / "states" / "run-1") as writer:
         for key, vectors in states.items():

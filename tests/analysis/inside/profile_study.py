@@ -28,15 +28,8 @@ def profile_study(
         for item in range(4 * each):
             place = item % 4
             share = 1 / (1 + np.exp(-(1.5 + 2 * MEAN[place] + 3 * shape[place])))
-            row = measured_row(
-                reader,
-                sort,
-                f"i{item:03d}",
-                LEVELS[place],
-                len(rows),
-                correct=draw.random() < share,
-                response="1",
-            )
+            told = {"correct": draw.random() < share, "response": "1"}
+            row = measured_row(reader, sort, f"i{item:03d}", LEVELS[place], len(rows), **told)
             time = np.exp(7 + level - 0.3 * MEAN[place] + 0.3 * shape[place] + 0.15 * draw.normal())
             rows.append(row | {"trial_type": "choose", "rt": time if sort == kind else None})
     factors = {"position": {"levels": LEVELS, "reference": "base"}}

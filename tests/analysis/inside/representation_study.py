@@ -36,23 +36,16 @@ def depth_of(model: int, layers: int, by: Mapping[str, float] = MOVED) -> np.nda
 def representation_study(
     folder: Path,
     *,
-    models: dict[str, tuple[int, int]] | None = None,
+    models: dict[str, tuple[int, int]]
+    | None = None,  # pattern and layers; one pattern differs by noise alone
     items: int = 24,
     sets: tuple[str, ...] = ("complete",),
     seed: int = 1,
     name: str = "gsm8k",
     position: str = "mean",
-    moved: Mapping[str, float] = MOVED,
+    moved: Mapping[str, float] = MOVED,  # a text's states, by condition, the intact one (``BASE``, 0) first
 ) -> Path:
-    """Write a study's folder: ``reports/data`` and ``states`` of its models.
-
-    Parameters
-    ----------
-    models : dict of str to (pattern, layers)
-        Models of the same pattern differ by noise alone.
-    moved : dict of str to float
-        How far each condition moves a text's states, the intact one (``BASE``, 0) first.
-    """
+    """Write a study's folder: ``reports/data`` and ``states`` of its models."""
     models = {"one": (0, 7), "two": (1, 5)} if models is None else models
     draw = np.random.default_rng(seed)
     rows: list[dict[str, Any]] = []
@@ -67,9 +60,8 @@ def representation_study(
                 for place, level in enumerate(moved):
                     right = draw.random() < 0.95 - 0.6 * moved[level]
                     key = f"{model}-{part}-{item}-{level}"
-                    row = measured_row(
-                        model, "model", f"i{item:02d}", level, len(rows), correct=right, response="1"
-                    )
+                    told = {"correct": right, "response": "1"}
+                    row = measured_row(model, "model", f"i{item:02d}", level, len(rows), **told)
                     row |= {"study": name, "scramble": level, "set": part, "trial_type": "answer"}
                     row |= {"answer": "1", "work_key": key, "score": None, "position": level}
                     rows.append(row)
@@ -89,18 +81,11 @@ def representation_study(
     )
     texts = [
         {
-            "item_id": f"i{item:02d}",
-            "set": part,
-            "scramble": level,
-            "role": "test",
-            "choices": None,
+            "item_id": f"i{item:02d}", "set": part, "scramble": level, "role": "test", "choices": None,
             "provenance": json.dumps({"operation": "none" if level == "BASE" else "shuffle:all"}),
-            "shown": json.dumps({"text": f"{level} {item}"}),
-            "intact": json.dumps({"text": f"BASE {item}"}),
+            "shown": json.dumps({"text": f"{level} {item}"}), "intact": json.dumps({"text": f"BASE {item}"}),
         }
-        for part in sets
-        for item in range(items)
-        for level in moved
-    ]
+        for part in sets for item in range(items) for level in moved
+    ]  # fmt: skip
     pd.DataFrame(texts).to_parquet(data / "items.parquet")
     return folder

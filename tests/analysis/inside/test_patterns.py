@@ -6,13 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.measures.pattern_similarity import (
-    alike,
-    between_readers,
-    common,
-    exchanged,
-    identified_models,
-)
+from analysis.measures.pattern_similarity import alike, between_readers, common, exchanged, identified_models
 from experiment.papers.inside.chapters.layers import layer_maps
 from experiment.papers.inside.chapters.layers.layer_maps import layer_cosines, means, pair_rows
 from stimuli.errors import UserError
@@ -102,15 +96,10 @@ def test_texts_are_paired_in_the_same_wording_where_there_is_one() -> None:
 
 def test_two_maps_that_have_nothing_in_common_have_a_cosine_near_1_and_p_says_so() -> None:
     random = np.random.default_rng(11)
-    found = [
-        alike(
-            of_items(a_truth(random), random).mean(0),
-            of_items(a_truth(random), random).mean(0),
-            seed,
-            orders=199,
-        )
-        for seed in range(120)
-    ]
+    found = []
+    for seed in range(120):
+        one, other = (of_items(a_truth(random), random).mean(0) for _ in range(2))
+        found.append(alike(one, other, seed, orders=199))
     assert min(one.cosine for one in found) > 0.98
     assert abs(np.mean([one.r for one in found])) < 0.08
     for p in (np.array([one.p for one in found]), np.array([one.p_both for one in found])):

@@ -64,10 +64,8 @@ def test_chance_of_a_condition_that_is_predicted_is_how_often_the_probe_takes_a_
         told[row, LEVELS.index(key.split("-")[-1])] += 20.0
     same.flush(), told.flush()
     found = accuracies(probed(data), "planted")
-    assert (
-        sorted(found.accuracy.value[:3, 0]) == [0, 0, 1]
-        and (found.chance[:3, 0] == found.accuracy.value[:3, 0]).all()
-    )
+    of_same = found.accuracy.value[:3, 0]
+    assert sorted(of_same) == [0, 0, 1] and (found.chance[:3, 0] == of_same).all()
     assert found.chance[:3, 2] == pytest.approx(1 / 3) and found.chance[3] == pytest.approx(1 / 3)
     above = found.accuracy.low_all[:3] > found.chance[:3]
     assert above.tolist() == [[False, False, True]] * 3
@@ -156,12 +154,8 @@ def test_numbers_are_those_of_a_plain_scikit_learn_pipeline(rows: int, width: in
     x += 3 * np.eye(3, width, dtype=np.float32)[y]
     x[:, 7] = 2.5
     fold = np.arange(rows) % 4
-    splits = [
-        Split(
-            np.flatnonzero(fold != one), np.flatnonzero(fold == one), np.arange(int((fold != one).sum())) % 3
-        )
-        for one in range(4)
-    ]
+    parts = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(4)]
+    splits = [Split(train, test, np.arange(len(train)) % 3) for train, test in parts]
     control = random.permutation(y)
     ours = probe_layer(lambda places: x[places], y, control[None, :], splits, PENALTIES)
     for number, split in enumerate(splits):
@@ -215,30 +209,19 @@ def test_layers_that_are_kept_are_not_computed_again_and_a_stop_loses_one(
 
 
 def test_items_of_the_training_split_train_and_all_others_test(tmp_path: Path) -> None:
-    settings = {"penalties": [0.01], "controls": 1}
-    data = probing_study(
-        tmp_path, items=90, layers=2, split=("train", "train", "dev", "train", "test"), probing=settings
-    )
-    one = probed(data)
+    def made(*split: str, **more: object) -> Path:
+        settings = {"penalties": [0.01], "controls": 1, **more}
+        folder = tmp_path / "-".join((*split, *more))
+        return probing_study(folder, items=90, layers=2, split=split, probing=settings)
+
+    one = probed(made("train", "train", "dev", "train", "test"))
     assert one.dealt.test_splits == ("dev", "test") and len(one.dealt.splits) == 1
     assert int(one.tested.sum()) == 36 * 3 and accuracies(one, "planted").units == 36
-    folded = probing_study(
-        tmp_path / "folds", items=90, layers=2, split=("train", "dev"), probing={**settings, "folds": 3}
-    )
-    assert probed(folded).tested.all() and len(probed(folded).dealt.splits) == 3
-    named = probing_study(
-        tmp_path / "named",
-        items=90,
-        layers=2,
-        split=("train", "dev", "test"),
-        probing={**settings, "test": "dev"},
-    )
-    assert probed(named).dealt.test_splits == ("dev",)
-    wrong = probing_study(
-        tmp_path / "wrong", items=30, layers=2, probing={"test": ["deev"]}, split=("dev", "train")
-    )
+    folded = probed(made("train", "dev", folds=3))
+    assert folded.tested.all() and len(folded.dealt.splits) == 3
+    assert probed(made("train", "dev", "test", test="dev")).dealt.test_splits == ("dev",)
     with pytest.raises(UserError, match="'deev'"):
-        probings(load(wrong))
+        probings(load(made("dev", "train", test=["deev"])))
 
 
 def test_the_models_own_answer_and_the_condition_can_be_predicted(tmp_path: Path) -> None:

@@ -26,22 +26,15 @@ GEOMETRY = {"provenance": {"operation": "geometry:turn"}}
 
 def trials(**columns: list[Any]) -> pd.DataFrame:
     many = len(next(iter(columns.values())))
-    common = {
-        "set": "s",
-        "response": None,
-        "response_status": "valid",
-        "label_map": None,
-        "choice_order": None,
-    }
+    common = {"set": "s", "response_status": "valid"}
+    common |= dict.fromkeys(("response", "label_map", "choice_order"))
     return pd.DataFrame({name: [value] * many for name, value in common.items()} | columns)
 
 
 def item(name: str, **more: Any) -> dict[str, Any]:
     """Return a line of the items table; what has parts is JSON."""
-    as_json = {
-        key: json.dumps(more.pop(key)) for key in ("shown", "intact", "choices", "provenance") if key in more
-    }
-    return {"item_id": name, "set": "s", **as_json, **more}
+    told = {key: json.dumps(part) if isinstance(part, dict | list) else part for key, part in more.items()}
+    return {"item_id": name, "set": "s", **told}
 
 
 def test_the_label_of_an_option_is_the_letter_at_which_this_trial_showed_it() -> None:
