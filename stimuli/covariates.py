@@ -185,11 +185,7 @@ def _word_covariates(word: str, language: str) -> Mapping[str, float | None]:
 
 
 def text_covariates(
-    text: str,
-    *,
-    language: str,
-    targets: Collection[int] | None = None,
-    changes: Sequence[Change] = (),
+    text: str, *, language: str, targets: Collection[int] | None = None, changes: Sequence[Change] = ()
 ) -> Covariates:
     """Describe a text as one condition shows it.
 

@@ -94,11 +94,7 @@ def bag(text: str, without: Exempt | None = None) -> frozenset[str]:
 
 
 def text_features(
-    text: str,
-    *,
-    language: str,
-    tokenizer: Tokenizer | None = None,
-    leave_out: Collection[str] = (),
+    text: str, *, language: str, tokenizer: Tokenizer | None = None, leave_out: Collection[str] = ()
 ) -> dict[str, float]:
     """Measure the nuisance features of a text."""
     text = unicodedata.normalize("NFC", text)

@@ -27,16 +27,7 @@ from stimuli.schemas.acceptance import Accepts, acceptor
 
 Role = Literal["test", "practice", "exemplar", "filler", "attention_check"]
 ROLES: tuple[Role, ...] = get_args(Role)
-_MATTERS = (
-    "wordfreq",
-    "regex",
-    "rapidfuzz",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "matplotlib",
-    "fonttools",
-)
+_MATTERS = ("wordfreq", "regex", "rapidfuzz", "numpy", "scipy", "scikit-learn", "matplotlib", "fonttools")
 """Packages whose version may change items or their audit."""
 
 
@@ -88,13 +79,11 @@ class Item:
     shown: Mapping[str, str]  # text by field; ``intact`` holds the fields that conditions change
     intact: Mapping[str, str]
     choices: Sequence[str] | None  # answers to choose from; None for typed answers
-    # canonical answer: a choice or class, the intact text for recovery, None where nothing is asked
-    answer: str | None
+    answer: str | None  # a choice or class, the intact text for recovery, None where nothing is asked
     provenance: Provenance  # source, operation and seed
     changes: Sequence[ChangeRecord] = ()  # changed words in reading order
     left_intact: Sequence[LeftIntactRecord] = ()  # words that were meant to change and could not
-    # numbers (or null) that describe the item
-    covariates: Mapping[str, float | str | None] = field(default_factory=dict)
+    covariates: Mapping[str, float | str | None] = field(default_factory=dict)  # numbers that describe it
     # what scoring needs beside the answer and no participant ever sees: ``answers`` (others that count as
     # right), ``rationale`` (a worked solution), ``tests`` (code that must pass), ``target_language`` …
     key: Mapping[str, Any] = field(default_factory=dict)

@@ -15,7 +15,7 @@ import itertools
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -67,11 +67,8 @@ class Balance:
     def largest(self, covariate: str) -> CovariateDifference | None:
         """Return the contrast of a covariate that is farthest from zero, or None for a single group."""
         contrasts = [contrast for contrast in self.contrasts if contrast.covariate == covariate]
-        return max(
-            contrasts,
-            key=lambda contrast: math.inf if contrast.smd is None else abs(contrast.smd),
-            default=None,
-        )
+        size = [math.inf if contrast.smd is None else abs(contrast.smd) for contrast in contrasts]
+        return contrasts[size.index(max(size))] if contrasts else None
 
     def covariates(self) -> tuple[str, ...]:
         """Return the covariates in the order of the table."""
@@ -94,11 +91,8 @@ def balance(
             if group_values
         }
         spreads += [_spread(covariate, group, group_values) for group, group_values in present.items()]
-        least = (
-            _Values([value for group_values in present.values() for value in group_values.values]).variance
-            if overall
-            else 0.0
-        )
+        everyone = itertools.chain.from_iterable(of_group.values for of_group in present.values())
+        least = _Values(list(everyone)).variance if overall else 0.0
         contrasts += [
             CovariateDifference(covariate, one, other, _difference(present[one], present[other], least))
             for one, other in itertools.combinations(present, 2)
@@ -138,15 +132,9 @@ def _difference(one: _Values, other: _Values, least: float = 0.0) -> float | Non
 
 
 def _spread(covariate: str, group: str, values: _Values) -> CovariateSpread:
-    return CovariateSpread(
-        covariate,
-        group,
-        max(round(values.number), 1),
-        round(values.mean, _DIGITS),
-        round(math.sqrt(values.variance), _DIGITS),
-        min(values.values),
-        max(values.values),
-    )
+    n, low, high = max(round(values.number), 1), min(values.values), max(values.values)
+    mean, sd = round(values.mean, _DIGITS), round(math.sqrt(values.variance), _DIGITS)
+    return CovariateSpread(covariate, group, n, mean, sd, low, high)
 
 
 Whole = NDArray[np.int64]
@@ -168,8 +156,7 @@ class MatchCandidate:
 class Tolerance:
     """Largest acceptable differences in a covariate."""
 
-    # items matched with each other differ by at most this; 0 asks for the same value. None asks nothing of single
-    # items. Texts match only where they are the same
+    # items matched with each other differ by at most this (0: the same value; None: anything); texts are the same
     within: float | None = None
     smd: float = SMD_LIMIT  # largest absolute standardised mean difference between two sets
 
@@ -195,22 +182,18 @@ class OrderedCandidates:
 
     def without(self, name: str) -> OrderedCandidates:
         """Return the same candidates measured on all covariates but one."""
-        return OrderedCandidates(
-            self.candidates,
-            {other: values for other, values in self.numbers.items() if other != name},
-            np.delete(
-                self.whole, [place for place, number in enumerate(self.numbers) if number == name], axis=1
-            ),
-            {other: codes for other, codes in self.codes.items() if other != name},
-            self.excluded,
+        others = [number != name for number in self.numbers]
+        return replace(
+            self,
+            numbers={other: values for other, values in self.numbers.items() if other != name},
+            whole=self.whole[:, others],
+            codes={other: codes for other, codes in self.codes.items() if other != name},
         )
 
 
 def tolerances(on: Mapping[str, float | Tolerance]) -> dict[str, Tolerance]:
     """Return the tolerance of each covariate; a number bounds the difference of single items."""
-    return {
-        name: given if isinstance(given, Tolerance) else Tolerance(within=given) for name, given in on.items()
-    }
+    return {name: given if isinstance(given, Tolerance) else Tolerance(given) for name, given in on.items()}
 
 
 def measure(
@@ -325,11 +308,7 @@ class _Choice:
         """Return the places of the covariates whose sets differ by more than their limit."""
         rows = self.matches[self.chosen]
         table = self.measured.balance({str(place): rows[:, place] for place in range(rows.shape[1])})
-        over = {
-            contrast.covariate
-            for contrast in table.contrasts
-            if contrast.exceeds(self.wanted[contrast.covariate].smd)
-        }
+        over = {c.covariate for c in table.contrasts if c.exceeds(self.wanted[c.covariate].smd)}
         return [place for place, name in enumerate(self.measured.numbers) if name in over]
 
     def improve(self) -> None:
@@ -451,8 +430,7 @@ class Unmet:
 class Matched:
     """Sets that agree on covariates, and how well they do."""
 
-    # ids by group; equal places of two sets hold items matched with each other
-    sets: Mapping[str, tuple[str, ...]]
+    sets: Mapping[str, tuple[str, ...]]  # ids by group; equal places hold items matched with each other
     balance: Balance  # mean, SD, range and n of every numeric covariate by group
     unmet: tuple[Unmet, ...]  # what could not be met at the asked size; empty where all is met
     reachable: int  # the largest number of items per set found to meet everything
@@ -490,12 +468,8 @@ def match_sets(
     if len(named) < 2:
         raise UserError(f"match: candidates are of {len(named)} group; sets are matched between two or more")
     measured = measure(candidates, wanted, seed=seed, missing=missing)
-    groups = [
-        np.array(
-            [i for i, candidate in enumerate(measured.candidates) if candidate.group == group], dtype=np.int64
-        )
-        for group in named
-    ]
+    of_group = np.array([named.index(candidate.group) for candidate in measured.candidates])
+    groups: list[Whole] = [np.flatnonzero(of_group == place) for place in range(len(named))]
     matches = _assign(measured, wanted, groups)
     chosen = choose(measured, wanted, groups, matches, size)
     unmet: tuple[Unmet, ...] = ()
@@ -551,13 +525,8 @@ def _join(
     joined[:, group] = members[to[good]]
     between = cost[at[good], to[good]]
     for first, second in itertools.combinations(others, 2):
-        between = between + np.array(
-            [
-                distance_between(measured, wanted, row[first : first + 1], row[second : second + 1])[0, 0]
-                for row in joined
-            ],
-            dtype=np.int64,
-        )
+        for place, row in enumerate(joined):
+            between[place] += distance_between(measured, wanted, row[[first]], row[[second]])[0, 0]
     return joined, between
 
 
@@ -655,9 +624,8 @@ def _deal(strata: Sequence[Whole], whole: Whole, lists: int) -> Whole:
     turn = 0
     for members in strata:
         order = members[np.argsort(-whole[members].sum(axis=1), kind="stable")]
-        for item in order:
-            place[item] = turn % lists
-            turn += 1
+        place[order] = np.arange(turn, turn + len(order)) % lists
+        turn += len(order)
     return place
 
 

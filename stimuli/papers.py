@@ -23,119 +23,66 @@ HOME = f"{__name__.removesuffix('stimuli.papers')}experiment.papers"
 
 @dataclass(frozen=True)
 class OwnFactor:
-    """A factor that a material's items have by themselves, as those of H-TEST have their task; the design cannot scramble them.
-
-    Parameters
-    ----------
-    name : str
-        Name of the factor.
-    about : str
-        What messages call the items, such as ``H-TEST``.
-    levels : str
-        Function that returns the levels, the reference first: from a study to a tuple of names.
-    controls : mapping
-        What the levels of one more factor may do to an item, each with its description; the first leaves the item as it is.
-    advice : str
-        What to do in place of an operation that is none of these.
-    check : str
-        Function that checks a study with the material: from a study and :class:`experiment.study.yaml_source.Faults`, which collects
-        the errors, to nothing.
-    session_settings : sequence of str
-        Settings that levels between sessions may have in addition to ``texts``.
-    language : str
-        Function that returns the language of the items, from a study; without one it is the study's.
-    by_answer : bool
-        Whether lists also balance conditions within the items of each correct answer.
-    differs : bool
-        Whether the levels differ in covariates by definition, so that the audit does not compare these.
-    """
+    """A factor that a material's items have by themselves, as those of H-TEST have their task; the design cannot scramble them."""
 
     name: str
-    about: str
-    levels: str
+    about: str  # what messages call the items, such as ``H-TEST``
+    levels: str  # from a study to a tuple of names, the reference first
+    # what the levels of one more factor may do to an item, each with its description; the first leaves the item as it is
     controls: Mapping[str, str] = field(default_factory=dict)
-    advice: str = ""
-    check: str = ""
-    session_settings: Sequence[str] = ()
-    language: str = ""
-    by_answer: bool = False
-    differs: bool = False
+    advice: str = ""  # what to do in place of an operation that is none of these
+    check: str = ""  # from a study and :class:`experiment.study.yaml_source.Faults`, which collects the errors, to nothing
+    session_settings: Sequence[str] = ()  # that levels between sessions may have in addition to ``texts``
+    language: str = ""  # from a study to the language of the items; without one it is the study's
+    by_answer: bool = False  # lists also balance conditions within the items of each correct answer
+    differs: bool = (
+        False  # the levels differ in covariates by definition, so that the audit does not compare these
+    )
 
 
 @dataclass(frozen=True)
 class Paper:
     """A paper's folder and the functions in it, each as ``module:name`` below the paper's package.
 
-    Parameters
-    ----------
-    name : str
-        Name in commands, such as ``h-test``.
-    package : str
-        ``__name__`` of the package. In its folder, each folder in ``templates`` is a template of ``wrods new``; ``prompts.json`` has
-        the prompts by name; ``materials.json`` has the JSON Schema of each keyword of ``materials``.
-    materials : mapping
-        Functions that make a study's items, by keyword under ``materials`` in ``study.yaml``: from a study to
-        :class:`experiment.building.material_context.Made`.
-    own_factors : mapping
-        Factors that the items of materials have by themselves (:class:`OwnFactor`), by keyword of ``materials``.
-    practice : mapping
-        Functions that make practice items of a rule, by keyword of ``materials``: from a study, the settings of the screen, and the
-        name of the item set to a list of items.
-    prompt : str
-        Function that names the prompt of a task (:class:`experiment.models.prompts.prompter.PromptedTask`); None if there is none.
-    parsers : mapping
-        Functions that score a reply, by the name that ``wrods score --parser`` takes: from a planned trial and a raw reply to
-        :class:`experiment.scoring.published.Score`. The names of the prompts begin with that of their parser.
-    reply_form : str
-        Function that writes a correct answer in the form that the parser reads: from a planned trial and the answer to a text.
-    compared : str
-        Function that returns the part of an answer to embed: from a planned trial and the answer to a text.
-    judged : str
-        Function that reads the label from a judge's reply; None if there is none. The name of the judge's prompt ends in ``_judge``.
-    verdicts : str
-        Function that returns further tables of an export: from a study and a connection to a list of
-        :class:`experiment.exporting.tables.ExportTable`.
-    released : str
-        Function that reads the paper's released outputs for ``wrods import --from``: from a study, its store (or None), and a folder
-        to :class:`experiment.models.imports.writing.Import`. ``released.yaml`` is the study that is made for them.
-    checks : mapping
-        Functions that check a study which has a key, by this key of ``study.yaml``: from a study to nothing. They raise
-        :class:`stimuli.errors.UserError`.
-    chapters : mapping
-        Functions that write chapters of a report, by name: from :class:`analysis.report.blocks.Material` to
-        :class:`analysis.report.blocks.Chapter`, or None if the chapter does not apply.
-    answers : str
-        Function that answers the paper's questions of a study that planned no analysis: from :class:`analysis.tables.Tables` to
-        questions, each with its answer, as markup; none if they do not apply.
-    figure_tables : mapping
-        Patterns of the names of tables that have a figure's numbers, by a pattern of the figure's name; without one, the names are
-        the same.
-    reproduction : str
-        Function that recomputes the paper's tables from its released outputs, for ``wrods reproduce``: from the arguments of
-        :func:`analysis.reproductions.reproduce_paper` without the paper to
-        :class:`analysis.reproductions.Reproduction`.
-    together : str
-        Module with a function ``together``, which returns tables and figures of several studies for ``wrods reproduce``, and the
-        head of their page, ``ABOUT``.
+    In the folder, each folder in ``templates`` is a template of ``wrods new``; ``prompts.json`` has the prompts by name, which begin
+    with that of their parser; ``materials.json`` has the JSON Schema of each keyword of ``materials``.
     """
 
-    name: str
-    package: str
+    name: str  # in commands, such as ``h-test``
+    package: str  # its ``__name__``
+    # by keyword under ``materials`` in ``study.yaml``: from a study to :class:`experiment.building.material_context.Made`
     materials: Mapping[str, str] = field(default_factory=dict)
-    own_factors: Mapping[str, OwnFactor] = field(default_factory=dict)
+    own_factors: Mapping[str, OwnFactor] = field(default_factory=dict)  # by keyword of ``materials``
+    # of a rule, by keyword of ``materials``: from a study, the settings of the screen and the name of the set to a list of items
     practice: Mapping[str, str] = field(default_factory=dict)
-    prompt: str = ""
+    prompt: str = (
+        ""  # from :class:`experiment.models.prompts.prompter.PromptedTask` to the name of its prompt, or None
+    )
+    # by the name that ``wrods score --parser`` takes: from a trial and a raw reply to :class:`experiment.scoring.published.Score`
     parsers: Mapping[str, str] = field(default_factory=dict)
-    reply_form: str = ""
-    compared: str = ""
-    judged: str = ""
+    reply_form: str = ""  # from a planned trial and the correct answer to the text that the parser reads
+    compared: str = ""  # from a planned trial and the answer to the part of it to embed
+    judged: str = (
+        ""  # from a judge's reply to the label, or None; the name of the judge's prompt ends in ``_judge``
+    )
+    # further tables of an export: from a study and a connection to a list of :class:`experiment.exporting.tables.ExportTable`
     verdicts: str = ""
+    # outputs for ``wrods import --from``: from a study, its store (or None) and a folder to
+    # :class:`experiment.models.imports.writing.Import`; ``released.yaml`` is the study that is made for them
     released: str = ""
-    checks: Mapping[str, str] = field(default_factory=dict)
+    checks: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by key of ``study.yaml``: raise UserError for a wrong study
+    # by name: from :class:`analysis.report.blocks.Material` to :class:`analysis.report.blocks.Chapter`, or None if it does not apply
     chapters: Mapping[str, str] = field(default_factory=dict)
+    # of a study without planned analyses: from :class:`analysis.tables.Tables` to questions, each with its answer, as markup
     answers: str = ""
+    # patterns of the names of tables that have a figure's numbers, by a pattern of its name; without one, the names are the same
     figure_tables: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    # of the paper's tables from its released outputs, for ``wrods reproduce``: from the arguments of
+    # :func:`analysis.reproductions.reproduce_paper` without the paper to :class:`analysis.reproductions.Reproduction`
     reproduction: str = ""
+    # a module with ``together``, which returns exhibits of several studies for ``wrods reproduce``, and their page's ``ABOUT``
     together: str = ""
 
     @property

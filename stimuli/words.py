@@ -164,8 +164,7 @@ class Word:
     index: int  # place in reading order, from 0
     start: int  # characters of the text (NFC) before it
     clusters: tuple[str, ...]  # its grapheme clusters
-    # places of the letters that may move: those of the longest part between apostrophes
-    movable: tuple[int, ...]
+    movable: tuple[int, ...]  # places of the letters that may move: the longest part between apostrophes
 
     @property
     def text(self) -> str:

@@ -134,20 +134,16 @@ class Leaks:
 def duplicates(items: Sequence[Item]) -> Duplicates:
     """Return texts that several test items of one set show; each item counts once per condition."""
     doubles: list[DuplicateText] = []
-    for set_name, members in by_set(
-        item for item in items if item.provenance["operation"] != WITHHELD
-    ).items():
+    shown = (item for item in items if item.provenance["operation"] != WITHHELD)
+    for set_name, members in by_set(shown).items():
         same = _doubles(set_name, "same", members, [shown_text(item) for item in members])
         known = {double.items for double in same}
         near = _doubles(set_name, "folded", members, [folded(shown_text(item)) for item in members])
         changed = [item for item in members if item.intact]
-        before = _doubles(set_name, "intact", changed, [_intact_text(item) for item in changed])
+        intact = ["\n".join((item.shown | item.intact)[name] for name in item.shown) for item in changed]
+        before = _doubles(set_name, "intact", changed, intact)
         doubles += same + [double for double in (*near, *before) if double.items not in known]
     return Duplicates(tuple(doubles))
-
-
-def _intact_text(item: Item) -> str:
-    return "\n".join(item.intact.get(name, text) for name, text in item.shown.items())
 
 
 def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[str]) -> list[DuplicateText]:
@@ -310,14 +306,11 @@ class AnswerKeyReport:
                 named = ", ".join(
                     f"{survival.set_name} ({survival.kept} of {survival.items})" for survival in left
                 )
-                findings.append(
-                    AuditFinding(
-                        "look",
-                        SECTION,
-                        f"level {level}: changed texts still follow their rule in {named}: these rules are about more than "
-                        "letters, and the level takes no evidence away there",
-                    )
+                summary = (
+                    f"level {level}: changed texts still follow their rule in {named}: these rules are about more than "
+                    "letters, and the level takes no evidence away there"
                 )
+                findings.append(AuditFinding("look", SECTION, summary))
         return findings
 
 
@@ -332,13 +325,9 @@ def labels(items: Sequence[Item]) -> AnswerKeyReport | None:
             if predicate is None and DISPUTED not in item.covariates:
                 continue
             checked += 1
-            reason = _reason(item, predicate)
-            if reason:
-                doubts.append(
-                    AnswerKeyIssue(
-                        set_name, item.item_id, item.role, shown_text(item), str(item.answer), reason
-                    )
-                )
+            if reason := _reason(item, predicate):
+                asked = (set_name, item.item_id, item.role, shown_text(item), str(item.answer))
+                doubts.append(AnswerKeyIssue(*asked, reason))
     return AnswerKeyReport(checked, tuple(doubts), _kept(items)) if checked else None
 
 
@@ -354,15 +343,10 @@ def _kept(items: Sequence[Item]) -> tuple[RuleSurvival, ...]:
             if item.role == "test" and text and item.intact and text != next(iter(item.intact.values())):
                 level = [*item.condition.values(), ""][: len(item.condition) or 1][-1]
                 counts.setdefault((set_name, level), []).append(predicate(text) == item.answer)
+    numbers = {key: (len(follows), sum(follows)) for key, follows in counts.items()}
     return tuple(
-        RuleSurvival(
-            set_name,
-            level,
-            len(follows),
-            sum(follows),
-            exact_interval(sum(follows), len(follows), len(counts)).low,
-        )
-        for (set_name, level), follows in counts.items()
+        RuleSurvival(*key, items, kept, exact_interval(kept, items, len(counts)).low)
+        for key, (items, kept) in numbers.items()
     )
 
 

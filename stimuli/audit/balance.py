@@ -17,14 +17,8 @@ RELATION = "relation"
 """Covariate by which lexical decisions say how a string was made from its base word."""
 
 ABOUT = (
-    "frequency",
-    "rarest_position",
-    "commonest_position",
-    "first_word_zipf",
-    "last_word_zipf",
-    "tokens_given",
-    "characters_per_token",
-    "vocabulary",
+    *("frequency", "rarest_position", "commonest_position", "first_word_zipf", "last_word_zipf"),
+    *("tokens_given", "characters_per_token", "vocabulary"),
 )
 """Features of the shortcut test that tell words from nonwords by what these are: nonwords have no frequency, and
 tokenizers hold words whole."""
@@ -114,11 +108,8 @@ class GroupBalance:
                 continue
             apart = f"{grouping.set_name}: groups by {grouping.by} differ by more than {self.limit:.2f} SD in"
             if sure:
-                meant = (
-                    ""
-                    if grouping.by == ANSWER
-                    else "; what they differ in on purpose belongs into materials.audit.by_design"
-                )
+                on_purpose = "; what they differ in on purpose belongs into materials.audit.by_design"
+                meant = "" if grouping.by == ANSWER else on_purpose
                 findings.append(AuditFinding("mend", SECTION, f"{apart} {_named(sure)}{meant}"))
             if dealt:
                 chance = f"no more than chance gives with {_number(grouping)} items; more items even it out"
@@ -148,15 +139,12 @@ class GroupBalance:
         )
         if not nearer:
             return []
-        return [
-            AuditFinding(
-                "look",
-                SECTION,
-                f"{grouping.set_name}: words and nonwords differ by more than {self.limit:.2f} SD in {_named(nearer)}: strings "
-                "that are not words are less similar to words, which readers may use to recognise them; nonwords of one kind are "
-                "best compared with those of another",
-            )
-        ]
+        text = (
+            f"{grouping.set_name}: words and nonwords differ by more than {self.limit:.2f} SD in {_named(nearer)}: strings "
+            "that are not words are less similar to words, which readers may use to recognise them; nonwords of one kind are "
+            "best compared with those of another"
+        )
+        return [AuditFinding("look", SECTION, text)]
 
 
 def _number(grouping: CovariateGrouping) -> int:
@@ -171,9 +159,8 @@ def _named(off: Sequence[Covariate]) -> str:
     names = ", ".join(
         f"{c.name} ({'no spread' if c.largest is None else f'{c.largest:.2f}'})" for c in off[:_MOST_NAMED]
     )
-    return names + (
-        f" and {counted(len(off) - _MOST_NAMED, 'more covariate')}" if len(off) > _MOST_NAMED else ""
-    )
+    more = len(off) - _MOST_NAMED
+    return f"{names} and {counted(more, 'more covariate')}" if more > 0 else names
 
 
 def agreement(items: Sequence[Item], fillers: Sequence[Item], settings: AuditSettings) -> GroupBalance | None:
@@ -238,13 +225,9 @@ def _grouping(
     items, weights, measured = compared.items, compared.weights, compared.measured
     described = [item.covariates for item in items] if measured is None else measured
     groups = tuple(dict.fromkeys(level for level in compared.levels if level is not None))
+    every = (pair for covariates in described for pair in covariates.items())
     names = tuple(
-        dict.fromkeys(
-            name
-            for covariates in described
-            for name, value in covariates.items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
-        )
+        dict.fromkeys(name for name, v in every if isinstance(v, int | float) and not isinstance(v, bool))
     )
     if len(groups) < 2 or not names:
         return None
@@ -260,19 +243,14 @@ def _grouping(
         }
         for name in names
     }
-    table = balance(
+    values, of_values = (
         {
-            name: {group: [value for value, _ in cells] for group, cells in known[name].items()}
-            for name in names
-        },
-        weights=None
-        if weights is None
-        else {
-            name: {group: [part for _, part in cells] for group, cells in known[name].items()}
-            for name in names
-        },
-        overall=by == LIST,
+            name: {group: [cell[at] for cell in cells] for group, cells in of.items()}
+            for name, of in known.items()
+        }
+        for at in (0, 1)
     )
+    table = balance(values, weights=None if weights is None else of_values, overall=by == LIST)
     covariates = []
     for name in names:
         role = "design" if name in by_design else "item"
@@ -307,10 +285,8 @@ def _by_chance(name: str, table: Balance, together: int) -> float:
 @functools.cache
 def _of_changes() -> frozenset[str]:
     """Return the covariates for the distance of a form from its word, which unchanged words do not have."""
-    of_words = ("words", "shown_bigram_mean", "shown_bigram_min")
-    return frozenset(
-        covariate.name for covariate in covariate_table() if covariate.group in ("change", "form")
-    ) - set(of_words)
+    of_words = {"words", "shown_bigram_mean", "shown_bigram_min"}
+    return frozenset(one.name for one in covariate_table() if one.group in ("change", "form")) - of_words
 
 
 def _varies_within(name: str, items: Sequence[Item]) -> bool:

@@ -30,12 +30,8 @@ class IdenticalLevels:
         """Return a finding with the number of items that are the same at both levels, and the remedy if all are."""
         which = f"{self.set_name}: levels {' and '.join(self.levels)} of {self.factor} show"
         if self.same == self.compared:
-            return AuditFinding(
-                "mend",
-                SECTION,
-                f"{which} the same in every item: there is nothing to compare; take one of them out, change its options, "
-                "or take texts in which they differ",
-            )
+            what = "there is nothing to compare; take one of them out, change its options, or take texts in which they differ"
+            return AuditFinding("mend", SECTION, f"{which} the same in every item: {what}")
         items = counted(self.compared, "item that they change", "items that they change")
         return AuditFinding("look", SECTION, f"{which} the same in {self.same:,} of {items}")
 
@@ -49,17 +45,14 @@ def levels_alike(items: Sequence[Item]) -> tuple[IdenticalLevels, ...]:
     lines: dict[tuple[str, str, tuple[tuple[str, str], ...]], dict[str, Item]] = {}
     for item in items:
         for factor, level in item.condition.items():
-            others = tuple(
-                (name, level_there) for name, level_there in item.condition.items() if name != factor
-            )
+            others = tuple((name, own) for name, own in item.condition.items() if name != factor)
             key = item.set_name, factor, (("", item.item_id), *others)
             lines.setdefault(key, {})[level] = item
     pairs: dict[tuple[str, str, str, str], list[tuple[bool, bool]]] = {}
     for (set_name, factor, _), by_level in lines.items():
         for (one, first), (other, second) in itertools.combinations(by_level.items(), 2):
-            pairs.setdefault((set_name, factor, one, other), []).append(
-                (_changes_anything(first) or _changes_anything(second), _same(first, second))
-            )
+            changes = _changes_anything(first) or _changes_anything(second)
+            pairs.setdefault((set_name, factor, one, other), []).append((changes, _same(first, second)))
     identical = []
     for (set_name, factor, one, other), compared in pairs.items():
         changed = [same for changes, same in compared if changes] or [same for _, same in compared]
@@ -106,7 +99,7 @@ class Condition:
     most: int
     displaced: float  # mean number of pieces that left their place, per changed word
     displacement: float  # mean distance from their place of those that left it, in places; 0 where none did
-    # mean number of pieces substituted, inserted and deleted per changed word, where there are any
+    # mean pieces substituted, inserted and deleted per changed word, where there are any
     made: dict[str, float]
     real_words: int  # changed forms that are words of the language; that equal the intact word
     identical: int
@@ -135,23 +128,19 @@ class Changes:
             real = [f"{w.shown} (for {w.intact})" for w in self.real_words if w.set_name == set_name]
             left = self.left.get(set_name, 0)
             copy = set_name in self.copied
-            why_same = "; so the published procedure leaves them, and these items copy it" if copy else ""
-            why_real = (
-                "; the published procedure does not avoid words, and these items copy it" if copy else ""
-            )
+            texts = [
+                f"changed words that equal the intact: {quoted(same)}",
+                f"{counted(len(real), 'changed form')} that are words: {quoted(real)}",
+            ]
+            if copy:
+                texts[0] += "; so the published procedure leaves them, and these items copy it"
+                texts[1] += "; the published procedure does not avoid words, and these items copy it"
             problem: Level = "look" if copy else "mend"
+            uneven = "conditions do not change the same number of words in each item"
             rows: tuple[tuple[object, Level, str], ...] = (
-                (same, problem, f"changed words that equal the intact: {quoted(same)}{why_same}"),
-                (
-                    real,
-                    problem,
-                    f"{counted(len(real), 'changed form')} that are words: {quoted(real)}{why_real}",
-                ),
-                (
-                    set_name in self.uneven,
-                    "look",
-                    "conditions do not change the same number of words in each item",
-                ),
+                (same, problem, texts[0]),
+                (real, problem, texts[1]),
+                (set_name in self.uneven, "look", uneven),
                 (left, "look", f"{counted(left, 'word')} left intact that should change"),
             )
             findings += [
@@ -190,17 +179,8 @@ def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()
         if _uneven(of_set):
             uneven.append(set_name)
     copied = {item.set_name for item in items if item.provenance["operation"].startswith(_COPIES)}
-    return Changes(
-        REAL_WORD_ZIPF,
-        has_lexicon(language),
-        tuple(conditions),
-        tuple(real),
-        tuple(identical),
-        tuple(uneven),
-        tuple(sorted(sets & copied)),
-        alike,
-        _left(items),
-    )
+    rows = (tuple(conditions), tuple(real), tuple(identical), tuple(uneven), tuple(sorted(sets & copied)))
+    return Changes(REAL_WORD_ZIPF, has_lexicon(language), *rows, alike, _left(items))
 
 
 def _words(
@@ -219,9 +199,9 @@ def _words(
             frequency = zipf(bare, language) or 0.0
             if shown == intact:
                 same.append(RealWord(set_name, level, item.item_id, intact, shown, frequency))
-            elif frequency >= REAL_WORD_ZIPF and without_case(bare, language) != without_case(
-                intact, language
-            ):
+                continue
+            is_other = without_case(bare, language) != without_case(intact, language)
+            if frequency >= REAL_WORD_ZIPF and is_other:
                 words.append(RealWord(set_name, level, item.item_id, intact, shown, frequency))
     return words, same
 

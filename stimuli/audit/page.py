@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stimuli.audit.audit import CHECKS, Audit
-from stimuli.audit.balance import CovariateGrouping
+from stimuli.audit.balance import Covariate, CovariateGrouping
 from stimuli.audit.changed import Changes
 from stimuli.audit.shortcut import CLASSIFIERS, ENOUGH_ITEMS, MARGIN, Choices, ShortcutTest
 from stimuli.files import replace_file
@@ -31,27 +31,19 @@ WIDTH = 6.7
 _ROW = 0.27
 _MOST_ROWS_DRAWN = 40
 _SETTINGS: dict[str, Any] = {
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "axes.spines.left", "legend.frameon"), False),
+    **dict.fromkeys(("axes.axisbelow", "axes.grid"), True),
+    "axes.grid.axis": "x",
     "backend": "agg",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.grid.axis": "x",
     "grid.color": GRID,
     "grid.linewidth": 0.6,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "ytick.major.size": 0,
-    "legend.frameon": False,
     "legend.fontsize": 8,
     "svg.fonttype": "path",
     "svg.hashsalt": "wrods",
+    "ytick.major.size": 0,
 }
 
 
@@ -119,10 +111,7 @@ def _balance(by: str, groupings: Sequence[CovariateGrouping], limit: float) -> A
     rows = [(grouping.set_name, c) for grouping in groupings for c in grouping.covariates]
     shown = rows
     if len(rows) > _MOST_ROWS_DRAWN:
-        worst = sorted(
-            rows,
-            key=lambda row: (not row[1].flagged, -math.inf if row[1].largest is None else -row[1].largest),
-        )[:_MOST_ROWS_DRAWN]
+        worst = sorted(rows, key=lambda row: (not row[1].flagged, -_size(row[1])))[:_MOST_ROWS_DRAWN]
         shown = [row for row in rows if row in worst]
     several = len(groupings) > 1
     names = [f"{set_name}: {c.name}" if several else c.name for set_name, c in shown]
@@ -133,17 +122,12 @@ def _balance(by: str, groupings: Sequence[CovariateGrouping], limit: float) -> A
     looks: dict[str, dict[str, Any]] = {
         "should agree and does": {"marker": "o", "color": BLUE, "ms": 5},
         "should agree and differs": {"marker": "D", "color": VERMILION, "ms": 5.5},
-        "follows from the condition, or varied by design": {
-            "marker": "o",
-            "color": SOFT,
-            "ms": 5,
-            "mfc": "none",
-        },
+        _OF_CONDITION: {"marker": "o", "color": SOFT, "ms": 5, "mfc": "none"},
     }
     for label, look in looks.items():
         points = [(row, c) for row, (_, c) in enumerate(shown) if _kind(c.role, c.flagged) == label]
         if points:
-            x = [most if c.largest is None else min(c.largest, most) for _, c in points]
+            x = [min(_size(c), most) for _, c in points]
             axes.plot(x, [row for row, _ in points], ls="", label=label, clip_on=False, zorder=5, **look)
     for row, (_, c) in enumerate(shown):
         if c.largest is not None and c.largest > most:
@@ -170,10 +154,17 @@ def _balance(by: str, groupings: Sequence[CovariateGrouping], limit: float) -> A
     return _finished(f"balance-{_slug(by)}", "balance", title, note, alternative, figure)
 
 
+_OF_CONDITION = "follows from the condition, or varied by design"
+
+
 def _kind(role: str, flagged: bool) -> str:
     if flagged:
         return "should agree and differs"
-    return "should agree and does" if role == "item" else "follows from the condition, or varied by design"
+    return "should agree and does" if role == "item" else _OF_CONDITION
+
+
+def _size(covariate: Covariate) -> float:
+    return math.inf if covariate.largest is None else covariate.largest
 
 
 def _changes(changed: Changes) -> AuditFigure:
@@ -186,19 +177,12 @@ def _changes(changed: Changes) -> AuditFigure:
     wide = (box.width - 0.04) / 2
     axes.set_position((box.x0, box.y0, wide, box.height))
     right = figure.add_axes((box.x0 + wide + 0.04, box.y0, wide, box.height))
+    line: dict[str, Any] = {"color": BLUE, "lw": 1.5, "alpha": 0.5, "solid_capstyle": "round"}
+    point: dict[str, Any] = {"clip_on": False, "zorder": 5}
     for row, condition in enumerate(rows):
-        axes.plot(
-            [condition.fewest, condition.most],
-            [row, row],
-            color=BLUE,
-            lw=1.5,
-            alpha=0.5,
-            solid_capstyle="round",
-        )
-        axes.plot([condition.words], [row], marker="o", ms=5.5, color=BLUE, clip_on=False, zorder=5)
-        right.plot(
-            [condition.displacement], [row], marker="s", ms=5, color=VERMILION, clip_on=False, zorder=5
-        )
+        axes.plot([condition.fewest, condition.most], [row, row], **line)
+        axes.plot([condition.words], [row], marker="o", ms=5.5, color=BLUE, **point)
+        right.plot([condition.displacement], [row], marker="s", ms=5, color=VERMILION, **point)
     for side, label in ((axes, "Changed words per item"), (right, "Places that displaced letters moved")):
         side.set_ylim(axes.get_ylim())
         side.set_xlim(left=0)
@@ -228,18 +212,10 @@ def _choices(offered: Choices) -> AuditFigure:
         axes.plot([best.chance] * 2, [row - 0.36, row + 0.36], color=SOFT, lw=1.6)
         axes.plot([best.accuracy.low, best.accuracy.high], [row, row], color=colour, lw=1.5)
         axes.plot([best.accuracy.estimate], [row], marker=marker, ms=5.5, color=colour)
-        end = best.accuracy.high
-        left = end > 0.6
-        axes.annotate(
-            best.name,
-            (best.accuracy.low if left else end, row),
-            (-5 if left else 5, 0),
-            textcoords="offset points",
-            fontsize=7.5,
-            va="center",
-            ha="right" if left else "left",
-            color=INK,
-        )
+        left = best.accuracy.high > 0.6
+        end, away, side = (best.accuracy.low, -5, "right") if left else (best.accuracy.high, 5, "left")
+        look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 7.5, "va": "center", "color": INK}
+        axes.annotate(best.name, (end, row), (away, 0), ha=side, **look)
     _percent(axes, 0.0)
     _named(axes, names)
     axes.set_xlabel("Right without reading, by the best rule of thumb")
@@ -264,17 +240,9 @@ def _shortcut(test: ShortcutTest) -> AuditFigure:
         for classifier, interval in one.accuracy.items():
             marker, colour, shift = look[classifier]
             axes.plot([interval.low, interval.high], [row + shift] * 2, color=colour, lw=1.5)
-            axes.plot(
-                [interval.estimate],
-                [row + shift],
-                marker=marker,
-                ms=4.5,
-                color=colour,
-                ls="",
-                clip_on=False,
-                label=classifier if row == 0 else None,
-                zorder=5,
-            )
+            point: dict[str, Any] = {"marker": marker, "ms": 4.5, "color": colour, "ls": "", "zorder": 5}
+            label = classifier if row == 0 else None
+            axes.plot([interval.estimate], [row + shift], clip_on=False, label=label, **point)
     lowest = min(i.low for row in rows for i in row.accuracy.values())
     _percent(axes, min(0.4, lowest - 0.02))
     _named(axes, names)
@@ -302,14 +270,8 @@ def _percent(axes: Axes, low: float) -> None:
 def _legend(figure: Figure, axes: Axes) -> None:
     handles, labels = axes.get_legend_handles_labels()
     if handles:
-        figure.legend(
-            handles,
-            labels,
-            loc="upper left",
-            ncols=len(handles),
-            bbox_to_anchor=(0.0, 1.0),
-            handletextpad=0.3,
-        )
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (0.0, 1.0), "handletextpad": 0.3}
+        figure.legend(handles, labels, ncols=len(handles), **place)
 
 
 def _slug(name: str) -> str:
@@ -320,12 +282,8 @@ def _finished(
     name: str, section: str, title: str, note: str, alternative: str, figure: Figure
 ) -> AuditFigure:
     stream = io.StringIO()
-    figure.savefig(
-        stream,
-        format="svg",
-        bbox_inches="tight",
-        metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-    )
+    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(stream, format="svg", bbox_inches="tight", metadata=nothing)
     text = stream.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{name}-', text)
@@ -344,17 +302,12 @@ def _finished(
 def inline(drawing: AuditFigure) -> str:
     """Return a figure for a page: no background, ink and grid in the page's colours, light or dark."""
     svg = re.sub(rf'<g id="{drawing.name}-patch_1">.*?</g>\s*', "", drawing.svg, count=1, flags=re.DOTALL)
-    svg = re.sub(
-        rf'<g id="{drawing.name}-patch_\d+">\s*<path [^>]*style="fill: #ffffff"/>\s*</g>\s*', "", svg
-    )
-    return (
-        svg.replace(INK, "currentColor")
-        .replace(GRID, "var(--grid)")
-        .replace(SOFT, "var(--soft)")
-        .replace(BLUE, "var(--blue)")
-        .replace(VERMILION, "var(--vermilion)")
-        .replace(GREEN, "var(--band)")
-    )
+    white = r'<path [^>]*style="fill: #ffffff"/>'
+    svg = re.sub(rf'<g id="{drawing.name}-patch_\d+">\s*{white}\s*</g>\s*', "", svg)
+    colours = {GRID: "grid", SOFT: "soft", BLUE: "blue", VERMILION: "vermilion", GREEN: "band"}
+    for colour, name in colours.items():
+        svg = svg.replace(colour, f"var(--{name})")
+    return svg.replace(INK, "currentColor")
 
 
 def _escaped(text: str) -> str:
@@ -398,13 +351,8 @@ def render(audit: Audit, drawn: Sequence[AuditFigure]) -> str:
     import jinja2
     from markupsafe import Markup
 
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader(__package__),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
+    blocks: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}
+    environment = jinja2.Environment(loader=jinja2.PackageLoader(__package__), autoescape=True, **blocks)
     filters: dict[str, Callable[..., object]] = {
         "figure": lambda drawing: Markup(inline(drawing)),
         "number": number,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -67,8 +68,7 @@ class ChoiceSet:
     """The choices of one set."""
 
     set_name: str
-    # items with choices and an answer that a session shows. In a set whose answers depend on the condition the
-    # places, the answers and what is right are means over lists
+    # items with choices and an answer that a session shows; means over lists, as the rest, where answers depend on the condition
     items: float
     options: tuple[int, ...]  # numbers of choices that occur
     places: tuple[float, ...]  # how often the right answer stands in the first, second … place
@@ -84,16 +84,14 @@ class Choices:
 
     def findings(self) -> list[AuditFinding]:
         """Return the heuristics that exceed chance."""
-        return [
-            AuditFinding(
-                "mend",
-                SECTION,
-                f"{choice_set.set_name}: “{best.name}” is right for {best.right:g} of {best.items} items "
-                f"({best.accuracy.estimate:.0%}, chance {best.chance:.0%})",
-            )
-            for choice_set in self.sets
-            for best in [heuristic for heuristic in choice_set.heuristics if heuristic.leaks][:1]
-        ]
+        findings = []
+        for choice_set in self.sets:
+            for best in [heuristic for heuristic in choice_set.heuristics if heuristic.leaks][:1]:
+                right = f"is right for {best.right:g} of {best.items} items"
+                shares = f"({best.accuracy.estimate:.0%}, chance {best.chance:.0%})"
+                text = f"{choice_set.set_name}: “{best.name}” {right} {shares}"
+                findings.append(AuditFinding("mend", SECTION, text))
+        return findings
 
 
 def choices(items: Sequence[Item], *, every_line: bool = False) -> Choices | None:
@@ -114,21 +112,19 @@ def _choice_set(set_name: str, items: Sequence[Item], weights: Sequence[Fraction
     for item, place, weight in zip(items, right, weights, strict=True):
         places[place] = places.get(place, Fraction(0)) + weight
         answers[str(item.answer)] = answers.get(str(item.answer), Fraction(0)) + weight
-    named: list[tuple[str, Callable[[list[str]], list[int]]]] = [
-        (f"take choice {place + 1}", _at(place)) for place in range(most)
-    ]
+    named = [(f"take choice {place + 1}", partial(_at, place)) for place in range(most)]
     if shared_answers(items):
-        named += [(f"answer {answer}", _being(answer)) for answer in sorted(answers)]
+        named += [(f"answer {answer}", partial(_being, answer)) for answer in sorted(answers)]
     else:
         often = Counter(choice for options in lists for choice in options)
         named += [
-            ("take the longest choice", lambda one: _extreme(one, len)),
-            ("take the shortest choice", lambda one: _extreme(one, lambda choice: -len(choice))),
-            ("take the choice that is rarest over all lists", lambda one: _extreme(one, lambda c: -often[c])),
+            ("take the longest choice", partial(_extreme, len)),
+            ("take the shortest choice", partial(_extreme, lambda choice: -len(choice))),
             (
-                "take the choice that is commonest over all lists",
-                lambda one: _extreme(one, lambda c: often[c]),
+                "take the choice that is rarest over all lists",
+                partial(_extreme, lambda choice: -often[choice]),
             ),
+            ("take the choice that is commonest over all lists", partial(_extreme, often.__getitem__)),
         ]
     number = sum(weights, Fraction(0))
     expected = sum((w / len(one) for one, w in zip(lists, weights, strict=True)), Fraction(0)) / number
@@ -139,28 +135,26 @@ def _choice_set(set_name: str, items: Sequence[Item], weights: Sequence[Fraction
         bounds = exact_interval(int(score), int(number), len(named))
         accuracy = ShareInterval(round(float(score / number), 4), bounds.low, bounds.high)
         heuristics.append(Heuristic(name, round(float(score), 2), whole(number), accuracy, chance))
+    most_frequent = sorted(answers.items(), key=lambda one: (-one[1], one[0]))[:_MOST_ANSWERS]
     return ChoiceSet(
         set_name,
         whole(number),
         tuple(sorted(set(map(len, lists)))),
         tuple(whole(places.get(place, Fraction(0))) for place in range(most)),
-        tuple(
-            (answer, whole(often))
-            for answer, often in sorted(answers.items(), key=lambda one: (-one[1], one[0]))[:_MOST_ANSWERS]
-        ),
+        tuple((answer, whole(right_for)) for answer, right_for in most_frequent),
         tuple(sorted(heuristics, key=lambda heuristic: (-heuristic.accuracy.estimate, heuristic.name))),
     )
 
 
-def _at(place: int) -> Callable[[list[str]], list[int]]:
-    return lambda options: [place] if place < len(options) else []
+def _at(place: int, options: list[str]) -> list[int]:
+    return [place] if place < len(options) else []
 
 
-def _being(answer: str) -> Callable[[list[str]], list[int]]:
-    return lambda options: [options.index(answer)] if answer in options else []
+def _being(answer: str, options: list[str]) -> list[int]:
+    return [options.index(answer)] if answer in options else []
 
 
-def _extreme(options: list[str], key: Callable[[str], int]) -> list[int]:
+def _extreme(key: Callable[[str], int], options: list[str]) -> list[int]:
     best = max(map(key, options))
     return [place for place, option in enumerate(options) if key(option) == best]
 
@@ -211,13 +205,10 @@ def groups_of(items: Sequence[Item]) -> list[int]:
     if len(alone) > 1:
         near = _similar_pairs([bag(shown_text(items[place])) for place in alone])
         similar = _joined(len(items), [*equal, *((alone[first], alone[second]) for first, second in near)])
-        if _largest(similar) <= max(_LARGEST_GROUP * len(items), _largest(groups)):
+        largest, before = (max(Counter(numbers).values(), default=0) for numbers in (similar, groups))
+        if largest <= max(_LARGEST_GROUP * len(items), before):
             groups = similar
     return groups
-
-
-def _largest(groups: Sequence[int]) -> int:
-    return max(Counter(groups).values(), default=0)
 
 
 def folds_of(groups: Sequence[int], names: Sequence[str], folds: int, seed: int) -> list[int]:
@@ -247,10 +238,8 @@ def _joined(number: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     ends = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
     graph = csr_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(number, number))
     numbers: dict[int, int] = {}
-    return [
-        numbers.setdefault(component, len(numbers))
-        for component in connected_components(graph, directed=False)[1].tolist()
-    ]
+    components = connected_components(graph, directed=False)[1].tolist()
+    return [numbers.setdefault(component, len(numbers)) for component in components]
 
 
 def _equal_pairs(keys: Iterable[Iterable[Hashable]]) -> list[tuple[int, int]]:
@@ -285,8 +274,7 @@ class Telling:
 
     feature: str  # name of a feature, or word: …
     measures: str  # what it is, in plain words
-    # its mean in each answer class (for a word: the share of texts that hold it)
-    by_answer: tuple[float, ...]
+    by_answer: tuple[float, ...]  # mean in each answer class (for a word: the share of texts that hold it)
     alone: float  # share of texts that one cut on this feature alone sorts rightly, classes weighted alike
 
 
@@ -300,13 +288,8 @@ def most_telling(
     """Return the features and words that sort the most texts by one cut each, best first."""
     classes = len(answers)
     features = [
-        Telling(
-            name,
-            FEATURES[name],
-            _means(numbers[:, place], labels, classes),
-            _cut(numbers[:, place], labels, classes),
-        )
-        for place, name in enumerate(names)
+        Telling(name, FEATURES[name], _means(values, labels, classes), _cut(values, labels, classes))
+        for name, values in zip(names, numbers.T, strict=True)
     ]
     texts: dict[str, list[int]] = {}
     for place, words in enumerate(bags):
@@ -318,14 +301,8 @@ def most_telling(
             continue
         shares = np.bincount(labels[texts[word]], minlength=classes) / sizes
         alone = 1 / classes + (float(shares.max()) - float(shares.min())) / classes
-        features.append(
-            Telling(
-                f"word: {word}",
-                "texts that hold this word",
-                tuple(np.round(shares, 3).tolist()),
-                round(alone, 3),
-            )
-        )
+        by_answer = tuple(np.round(shares, 3).tolist())
+        features.append(Telling(f"word: {word}", "texts that hold this word", by_answer, round(alone, 3)))
     informative = [feature for feature in features if feature.alone > 1 / classes + 5e-4]
     return tuple(sorted(informative, key=lambda feature: (-feature.alone, feature.feature))[:_MOST])
 
@@ -351,6 +328,7 @@ def _cut(values: NDArray[np.float64], labels: NDArray[np.int64], classes: int) -
 
 
 Verdict = Literal["passes", "leaks", "too few to tell", "not settled"]
+TOO_FEW: Verdict = "too few to tell"
 Numbers = NDArray[np.float64]
 Labels = NDArray[np.int64]
 
@@ -368,9 +346,8 @@ class Shortcut:
     """Accuracy with which nuisance features sort the items of one task."""
 
     task: str  # the set
-    # items tested (lines, where the answer of an item depends on its condition), and groups that belong together
-    items: int
-    groups: int
+    items: int  # tested (lines, where the answer of an item depends on its condition)
+    groups: int  # of items that belong together
     answers: tuple[str, ...]  # the classes
     chance: float  # share right by guessing; classes of unequal size are weighted alike
     accuracy: Mapping[str, ShareInterval]  # by classifier; simultaneous 95% intervals
@@ -387,9 +364,7 @@ class Shortcut:
 
     def in_words(self) -> str:
         """Return the verdict in a few words."""
-        if self.verdict == "too few to tell":
-            return f"too few to tell: {self.items}"
-        return str(self.verdict)
+        return f"{self.verdict}: {self.items}" if self.verdict == TOO_FEW else self.verdict
 
 
 @dataclass(frozen=True)
@@ -409,13 +384,10 @@ class ShortcutTest:
                 sorts = f"sorts {task.best:.0%} of the items (at least {task.lower:.0%}, chance {task.chance:.0%})"
                 summary = f"{task.task}: a classifier that does not know the rule {sorts}"
                 findings.append(("mend", f"{summary}: {clue}" if clue else summary))
-        few = ", ".join(
-            f"{task.task} ({task.items})" for task in self.tasks if task.verdict == "too few to tell"
-        )
+        few = [f"{task.task} ({task.items})" for task in self.tasks if task.verdict == "too few to tell"]
         if few:
-            findings.append(
-                ("look", f"too few items to rule a shortcut out ({ENOUGH_ITEMS:,} are needed): {few}")
-            )
+            needed = f"too few items to rule a shortcut out ({ENOUGH_ITEMS:,} are needed)"
+            findings.append(("look", f"{needed}: {', '.join(few)}"))
         unsettled = [task.task for task in self.tasks if task.verdict == "not settled"]
         if unsettled:
             number, names = counted(len(unsettled), "task"), ", ".join(unsettled)
@@ -459,25 +431,20 @@ def _test(
     number = max(groups, default=-1) + 1
     chance = round(1 / max(len(answers), 1), 4)
     if len(answers) < 2 or counts.min() < _FEWEST_PER_ANSWER or number < _FOLDS_OF_FEW:
-        return Shortcut(
-            task, len(items), number, answers, chance, {}, None, None, "too few to tell", about, ()
-        )
+        nothing: dict[str, ShareInterval] = {}
+        return Shortcut(task, len(items), number, answers, chance, nothing, None, None, TOO_FEW, about, ())
     texts = [shown_text(item) for item in items]
-    measured = [
-        text_features(text, language=study.language, tokenizer=study.tokenizer, leave_out=without.features)
-        for text in texts
-    ]
+    of_study: dict[str, Any] = {
+        "language": study.language,
+        "tokenizer": study.tokenizer,
+        "leave_out": without.features,
+    }
+    measured = [text_features(text, **of_study) for text in texts]
     names = [name for name in FEATURES if all(name in features for features in measured)]
     numbers = np.array([[features[name] for name in names] for features in measured], dtype=float)
     bags = [bag(text, without) for text in texts]
-    folds = np.array(
-        folds_of(
-            groups,
-            [item.item_id for item in items],
-            _FOLDS_OF_FEW if len(items) < _FEW else _FOLDS,
-            stable_seed(seed, task),
-        )
-    )
+    ids, number_of_folds = [item.item_id for item in items], _FOLDS_OF_FEW if len(items) < _FEW else _FOLDS
+    folds = np.array(folds_of(groups, ids, number_of_folds, stable_seed(seed, task)))
     shown = np.bincount(labels, weights=shares, minlength=len(answers))
     weights = shares * (len(items) / (len(answers) * shown))[labels]
     classified = _Classified(numbers, bags, labels, weights, np.array(groups))
@@ -486,23 +453,12 @@ def _test(
         classifier: _interval(guess == labels, weights, groups, intervals)
         for classifier, guess in guesses.items()
     }
-    upper, lower = (
-        max(interval.high for interval in accuracy.values()),
-        max(interval.low for interval in accuracy.values()),
-    )
-    return Shortcut(
-        task,
-        len(items),
-        number,
-        answers,
-        chance,
-        accuracy,
-        upper,
-        lower,
-        _verdict(len(items), upper, lower, chance),
-        about,
-        most_telling(names, numbers, bags, labels, answers),
-    )
+    upper = max(interval.high for interval in accuracy.values())
+    lower = max(interval.low for interval in accuracy.values())
+    verdict = _verdict(len(items), upper, lower, chance)
+    telling = most_telling(names, numbers, bags, labels, answers)
+    of_items = (task, len(items), number, answers, chance)
+    return Shortcut(*of_items, accuracy, upper, lower, verdict, about, telling)
 
 
 def _verdict(items: int, upper: float, lower: float, chance: float) -> Verdict:
@@ -510,7 +466,7 @@ def _verdict(items: int, upper: float, lower: float, chance: float) -> Verdict:
         return "passes"
     if lower > chance:
         return "leaks"
-    return "too few to tell" if items < ENOUGH_ITEMS else "not settled"
+    return TOO_FEW if items < ENOUGH_ITEMS else "not settled"
 
 
 def _interval(

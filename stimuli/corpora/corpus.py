@@ -140,10 +140,8 @@ class Record:
     split: str | None  # part of the corpus, where it has parts
     licence: str | None  # licence of the corpus, None where none is stated
     texts: Mapping[str, str]  # texts by field, such as ``{"dialogue": …, "question": …}``
-    # texts of the options, without letters; None where the answer is open
-    choices: tuple[str, ...] | None
-    # text of the right choice, a number, a phrase or code; None where the record is not labelled
-    answer: str | None
+    choices: tuple[str, ...] | None  # texts of the options, without letters; None where the answer is open
+    answer: str | None  # text of the right choice, a number, a phrase or code; None where not labelled
     answers: tuple[str, ...] = ()  # others that count as right
     rationale: str | None = None  # worked solution
     tests: tuple[str, ...] = ()  # assertions that a program has to pass
@@ -170,8 +168,7 @@ class Loaded:
     records: tuple[Record, ...]  # in the order of the corpus
     bad: tuple[BadRecord, ...] = ()  # what could not be read; empty where a bad record stops the load
     duplicates: tuple[tuple[str, ...], ...] = ()  # ids of records with the same texts, a tuple a text
-    # warnings for users of the corpus: restrictive licence, records without an answer
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # for users of the corpus: restrictive licence, records without an answer
     files: tuple[Path, ...] = ()  # what was read, for the hashes of a build's sources; empty for the hub
 
 
@@ -179,11 +176,9 @@ class Loaded:
 class CorpusSplit:
     """Files of a corpus that belong to one split."""
 
-    # name of the split; None where the file does not tell, so that records or the user do
-    split: str | None
+    split: str | None  # name of the split; None where the file does not tell, so that records or the user do
     names: tuple[str, ...]  # patterns of file names
-    # whether several files make up the part; otherwise two files are an error, never a pool
-    many: bool = False
+    many: bool = False  # whether several files make up the part; otherwise two are an error, never a pool
     # why the part is loaded from a folder only when its split is asked for, in words for the user
     left_out: str | None = None
 

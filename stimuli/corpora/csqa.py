@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from stimuli.corpora.corpus import Corpus, CorpusSplit, Hub, RawRecord, Record, RecordLocation
 
@@ -17,13 +18,9 @@ def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
         raise place.fault("'answerKey' is missing, but only the test split is unlabelled")
     if key is not None and key not in options:
         raise place.fault(f"answerKey is {key!r}, not one of {', '.join(options)}")
-    yield place.record(
-        place.text(row, "id"),
-        {"question": stem},
-        choices=tuple(options.values()),
-        answer=None if key is None else options[key],
-        extra={"concept": concept},
-    )
+    answer, choices = None if key is None else options[key], tuple(options.values())
+    told: dict[str, Any] = {"choices": choices, "answer": answer, "extra": {"concept": concept}}
+    yield place.record(place.text(row, "id"), {"question": stem}, **told)
 
 
 def _original(row: RawRecord, place: RecordLocation) -> tuple[dict[str, str], str, str]:

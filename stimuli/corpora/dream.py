@@ -67,13 +67,8 @@ def rows(path: Path) -> Iterator[Numbered]:
             continue
         dialogue = element.get("")
         if not isinstance(dialogue, list) or len(dialogue) != 3 or not isinstance(dialogue[1], list):
-            yield (
-                line,
-                UserError(
-                    f"{path}, line {line}: a dialogue is [turns, questions, id]",
-                    mend="Is this a file of DREAM?",
-                ),
-            )
+            fault = f"{path}, line {line}: a dialogue is [turns, questions, id]"
+            yield line, UserError(fault, mend="Is this a file of DREAM?")
             continue
         turns, questions, name = dialogue
         for number, question in enumerate(questions, 1):
@@ -98,13 +93,9 @@ def read(row: RawRecord, place: RecordLocation) -> Iterator[Record]:
     }
     for name in CATEGORIES.values():
         extra[f"is_{name}"] = None if known is None else float(name in known)
-    yield place.record(
-        f"{row['dialogue']}-{row['number']}",
-        {"dialogue": "\n".join(turns), "question": place.text(row, "question")},
-        choices=choices,
-        answer=answer,
-        extra=extra,
-    )
+    texts = {"dialogue": "\n".join(turns), "question": place.text(row, "question")}
+    record_id = f"{row['dialogue']}-{row['number']}"
+    yield place.record(record_id, texts, choices=choices, answer=answer, extra=extra)
 
 
 def annotated(records: Sequence[Record], files: Sequence[Path]) -> list[Record]:
@@ -140,12 +131,7 @@ def from_hub(given: Iterable[RawRecord]) -> Iterator[RawRecord]:
     """Give the hub's rows, one a question, the form of :func:`rows`."""
     for _, questions in groupby(given, key=lambda row: row.get("dialogue_id")):
         for number, row in enumerate(questions, 1):
-            yield {
-                **row,
-                "turns": row.get("dialogue"),
-                "dialogue": row.get("dialogue_id"),
-                "number": number,
-            }
+            yield {**row, "turns": row.get("dialogue"), "dialogue": row.get("dialogue_id"), "number": number}
 
 
 CORPUS = Corpus(

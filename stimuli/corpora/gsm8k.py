@@ -50,12 +50,9 @@ CORPUS = Corpus(
     parts=tuple(
         part
         for split in ("train", "test")
+        for name in (f"{split}_socratic",)
         for part in (
-            CorpusSplit(
-                f"{split}_socratic",
-                (f"{split}_socratic*.jsonl",),
-                left_out=_SOCRATIC.format(split=f"{split}_socratic"),
-            ),
+            CorpusSplit(name, (f"{name}*.jsonl",), left_out=_SOCRATIC.format(split=name)),
             CorpusSplit(split, (f"{split}*.jsonl",)),
         )
     ),

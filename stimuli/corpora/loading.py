@@ -142,11 +142,6 @@ def load_corpus(
     -------
     Loaded
         Records in the order of the files, files by split and name; nothing double is left out.
-
-    Raises
-    ------
-    UserError
-        When name, split or selection is not known, a file is missing or of another kind, or a record is broken.
     """
     corpus = corpus_named(name)
     if selection is not None and selection not in corpus.selections:
@@ -162,9 +157,13 @@ def load_corpus(
     else:
         assert where is not None
         sources, left_out = _sources(corpus, [where] if isinstance(where, Path) else list(where), split)
-        files = [source.file for source in sources]
+        files = [file for file, _ in sources]
         warnings += left_out
-        raw = _from_files(corpus, sources, split)
+        raw = (
+            (RecordLocation(corpus, part, file, line), row)
+            for file, part in sources
+            for line, row in corpus.rows(file)
+        )
     records, bad = _read(corpus, raw, on_bad, split)
     if selection is not None:
         records = list(corpus.selections[selection](records, files))
@@ -207,10 +206,8 @@ def _identities(record: Record, same: Sequence[str]) -> Iterator[Hashable]:
     yield from ((name, record.extra[name]) for name in same if record.extra.get(name) is not None)
 
 
-@dataclass(frozen=True)
-class _Source:
-    file: Path
-    split: str | None
+_Source = tuple[Path, str | None]
+"""A file with its split."""
 
 
 def corpus_named(name: str) -> Corpus:
@@ -242,9 +239,9 @@ def _sources(corpus: Corpus, given: Sequence[Path], split: str | None) -> tuple[
                     f"{path} is split {known!r} of {corpus.title} by its name, but {split!r} was requested",
                     mend=f"Name the file of split {split!r}, or leave split out.",
                 )
-            files.append(_Source(path, known or split))
+            files.append((path, known or split))
     order = {part.split: place for place, part in enumerate(corpus.parts)}
-    files.sort(key=lambda source: (order.get(source.split, len(order)), source.file.name, str(source.file)))
+    files.sort(key=lambda source: (order.get(source[1], len(order)), source[0].name, str(source[0])))
     return files, left_out
 
 
@@ -274,10 +271,9 @@ def _in_folder(corpus: Corpus, folder: Path, split: str | None) -> tuple[list[_S
         )
     for part, files in wanted.items():
         if len(files) > 1 and not part.many:
+            of_split = f" for split {part.split!r}" if part.split else ""
             raise UserError(
-                f"{folder} has {len(files)} files of {corpus.title}"
-                + (f" for split {part.split!r}" if part.split else "")
-                + f": {', '.join(file.name for file in files)}",
+                f"{folder} has {len(files)} files of {corpus.title}{of_split}: {', '.join(file.name for file in files)}",
                 mend="They may hold the same records: name the file to load.",
             )
     notes = [
@@ -285,14 +281,7 @@ def _in_folder(corpus: Corpus, folder: Path, split: str | None) -> tuple[list[_S
         for part, files in by_part.items()
         if part.left_out and part not in wanted and split is None
     ]
-    sources = [_Source(file, part.split or split) for part, files in wanted.items() for file in files]
-    return sources, notes
-
-
-def _from_files(corpus: Corpus, sources: Iterable[_Source], split: str | None) -> Iterator[_Located]:
-    for source in sources:
-        for line, row in corpus.rows(source.file):
-            yield RecordLocation(corpus, source.split, source.file, line), row
+    return [(file, part.split or split) for part, files in wanted.items() for file in files], notes
 
 
 def _from_hub(corpus: Corpus, given: str, split: str | None) -> Iterator[_Located]:
@@ -353,20 +342,14 @@ def _facts(corpus: Corpus, records: Sequence[Record]) -> list[str]:
     unlabelled = sum(r.answer is None and r.extra.get("answerable") != 0.0 for r in records)
     unanswerable = sum(r.extra.get("answerable") == 0.0 for r in records)
     unread = sum(corpus.reading_field not in record.texts for record in records)
-    twice = sum(
-        bool(r.choices) and r.choices is not None and r.choices.count(r.answer or "") > 1 for r in records
-    )
+    twice = sum((r.choices or ()).count(r.answer or "") > 1 for r in records)
     facts = [
         (unlabelled, "are not labelled and have no answer"),
         (unanswerable, "ask what their text does not answer (answerable is 0)"),
         (unread, f"have no {corpus.reading_field}"),
         (twice, "have the right answer's text among their options twice"),
     ]
-    return [
-        f"{number} of {total} records of {corpus.title} {description}."
-        for number, description in facts
-        if number
-    ]
+    return [f"{number} of {total} records of {corpus.title} {what}." for number, what in facts if number]
 
 
 Shares = Literal["proportional", "equal"]
@@ -404,33 +387,29 @@ def subset(
     -------
     list of Record
         In the order given.
-
-    Raises
-    ------
-    UserError
-        If there are fewer records than requested, or the field is not known.
     """
     if number is None:
         return list(records)
     if not 0 <= number <= len(records):
         raise UserError(f"{number} records were requested, but there are {len(records)}")
+
+    def luck(place: int) -> tuple[int, str]:
+        record = records[place]
+        drawn = stable_seed(seed, "subset", record.corpus, record.split, record.record_id)
+        return drawn, record.record_id
+
     strata: dict[str, list[int]] = defaultdict(list)
     for place, record in enumerate(records):
         strata[_stratum(record, by)].append(place)
     queue: list[tuple[Fraction, int, int]] = []
     for stratum, places in strata.items():
         tie = stable_seed(seed, "subset", "stratum", stratum)
-        lucky = sorted(places, key=lambda place: _luck(records[place], seed))
+        lucky = sorted(places, key=luck)
         for rank, place in enumerate(lucky):
             seats = Fraction(2 * rank + 1, 2 * len(places) if shares == "proportional" else 2)
             queue.append((seats, tie, place))
     drawn = sorted(queue, key=lambda seat: seat[:2])[:number]
     return [records[place] for place in sorted(place for _, _, place in drawn)]
-
-
-def _luck(record: Record, seed: int) -> tuple[int, str]:
-    drawn = stable_seed(seed, "subset", record.corpus, record.split, record.record_id)
-    return drawn, record.record_id
 
 
 def _stratum(record: Record, by: str | None) -> str:
@@ -444,20 +423,7 @@ def _stratum(record: Record, by: str | None) -> str:
 
 
 def texts_of(records: Sequence[Record], field: str | None = None) -> list[SourceText]:
-    """Return the distinct texts of a field, each named by its first record; records without the field have none.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Records of one or several corpora.
-    field : str, optional
-        Name of a text field; each corpus's reading field where None.
-
-    Raises
-    ------
-    UserError
-        When no record has the field.
-    """
+    """Return the distinct texts of a field, or of each corpus's reading field, each named by its first record that has one."""
     first: dict[str, SourceText] = {}
     for record in records:
         name = field or corpora()[record.corpus].reading_field

@@ -92,23 +92,16 @@ def under_header(lines: Iterable[CellLine | BadRow], path: Path) -> Grid:
         if named <= len(cells) <= width:
             fitting.append(CellLine(line.number, (*cells, *[""] * (width - len(cells)))))
         else:
-            bad.append(
-                BadRow(
-                    line.number,
-                    f"{len(cells)} cells under {named} columns",
-                    "Put a cell that holds the delimiter in double quotes.",
-                )
-            )
+            mend = "Put a cell that holds the delimiter in double quotes."
+            bad.append(BadRow(line.number, f"{len(cells)} cells under {named} columns", mend))
     retained = [
         place for place in range(width) if header[place] or any(line.cells[place] for line in fitting)
     ]
     columns = _names([header[place] for place in retained], fitting, retained, path, at)
+    rows = [(line.number, [line.cells[place] for place in retained]) for line in fitting]
     return Grid(
         columns,
-        tuple(
-            (line.number, dict(zip(columns, (line.cells[place] for place in retained), strict=True)))
-            for line in fitting
-        ),
+        tuple((number, dict(zip(columns, cells, strict=True))) for number, cells in rows),
         tuple(sorted(bad, key=lambda row: row.line)),
     )
 
@@ -143,11 +136,7 @@ MOST_NAMED = 6
 
 
 def misspelt(column: str, known: Iterable[str]) -> str | None:
-    """Return the known name that differs from a column by capitals, blanks or a slip of the keyboard; None without one.
-
-    A slip is one letter changed, left out, added or exchanged with its neighbour, two in names of six letters or
-    more.
-    """
+    """Return the known name that differs from a column by capitals, blanks or a slip of one letter (two in six or more)."""
     plain = _plain(column)
     for name in known:
         most = 2 if len(name) >= 6 else 1 if len(name) >= 4 else 0
@@ -211,9 +200,8 @@ def delimiter_name(delimiter: str | None) -> str:
 def find_delimiter(text: str, wanted: Sequence[str] = ()) -> str | None:
     """Find the delimiter of a table: comma, semicolon, tab or bar; None for a table of one column.
 
-    The one delimiter of the header is it. Of several, the one under which the header has most of the wanted
-    columns, then the one under which most lines have as many cells as the header, then the one that gives most
-    cells.
+    Of several in the header, the one under which it has most of the wanted columns, then the one under which most lines have as many
+    cells as the header, then the one that gives most cells.
     """
     tried: list[tuple[int, float, int, str]] = []
     for delimiter in DELIMITERS:
@@ -247,16 +235,10 @@ def _parsed(text: str, delimiter: str) -> Iterator[CellLine | BadRow]:
         except csv.Error as error:
             end = start + reader.line_num
             if _are_rows(written[begin + 1 : end], delimiter, width):
-                regained = (
-                    f"line {end} is read as a row"
-                    if end == begin + 2
-                    else f"lines {begin + 2} to {end} are read as rows"
-                )
-                yield BadRow(
-                    begin + 1,
-                    f"a double quote is opened there and not closed; {regained}",
-                    _MEND_QUOTE,
-                )
+                several = f"lines {begin + 2} to {end} are read as rows"
+                regained = f"line {end} is read as a row" if end == begin + 2 else several
+                why = f"a double quote is opened there and not closed; {regained}"
+                yield BadRow(begin + 1, why, _MEND_QUOTE)
                 begin = start = begin + 1
                 reader = _reader(written[start:], delimiter)
             else:
@@ -311,8 +293,9 @@ class Sheet:
 
     name: str  # the sheet
     lines: tuple[CellLine | BadRow, ...]  # rows by their numbers in the sheet
-    # what a reader may not expect: other sheets with texts, dates rewritten, merged cells
-    notes: tuple[str, ...]
+    notes: tuple[
+        str, ...
+    ]  # what a reader may not expect: other sheets with texts, dates rewritten, merged cells
 
 
 def read_sheet(path: Path, sheet: str | None = None) -> Sheet:
@@ -337,8 +320,7 @@ def read_sheet(path: Path, sheet: str | None = None) -> Sheet:
     shown, dates = values[name], False
     lines: list[CellLine | BadRow] = []
     for row, meant in zip(shown.iter_rows(), formulas[name].iter_rows(), strict=True):
-        line = _line(row, meant)
-        lines.append(line)
+        lines.append(_line(row, meant))
         dates = dates or any(isinstance(cell.value, (datetime.date, datetime.time)) for cell in row)
     if dates:
         notes.append("dates and times are written like 2026-11-21 14:30:00")
@@ -379,11 +361,9 @@ def _line(row: Any, meant: Any) -> CellLine | BadRow:
         if cell.data_type == "e":
             return BadRow(number, f"cell {cell.coordinate} holds the error {cell.value}", "Mend the formula.")
         if cell.value is None and formula.data_type == "f":
-            return BadRow(
-                number,
-                f"cell {cell.coordinate} holds a formula without its result",
-                "Open the workbook in a spreadsheet program and save it, or paste the values.",
-            )
+            why = f"cell {cell.coordinate} holds a formula without its result"
+            mend = "Open the workbook in a spreadsheet program and save it, or paste the values."
+            return BadRow(number, why, mend)
         cells.append(as_seen(cell.value, cell.number_format).strip())
     return CellLine(number, tuple(cells))
 
@@ -423,15 +403,9 @@ Format = Literal["text", "csv", "tsv", "xlsx", "jsonl"]
 OnBad = Literal["stop", "skip"]
 TEXT_COLUMNS = ("item", "text")
 _FORMATS: Mapping[str, Format] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".xlsx": "xlsx",
-    ".xlsm": "xlsx",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".txt": "text",
-    "": "text",
-}
+    ".jsonl": "jsonl", ".ndjson": "jsonl", ".xlsx": "xlsx", ".xlsm": "xlsx", ".tsv": "tsv", ".tab": "tsv",
+    ".txt": "text", "": "text",
+}  # fmt: skip
 _SHOWN = 3
 _WIDEST = 60
 
@@ -548,10 +522,9 @@ def read_table(
 def _table_in_text(text: str, asked: Sequence[str]) -> str | None:
     """Return the delimiter under which the first line of a text file names all the columns asked for."""
     delimiter = find_delimiter(text, asked)
-    first = next(
-        (line for line in lines_of(text, delimiter) if isinstance(line, CellLine) and any(line.cells)), None
-    )
-    return delimiter if first is not None and set(asked) <= set(first.cells) else None
+    lines = (line.cells for line in lines_of(text, delimiter) if isinstance(line, CellLine))
+    first = next(filter(any, lines), None)
+    return delimiter if first is not None and set(asked) <= set(first) else None
 
 
 def _json_grid(text: str, path: Path) -> Grid:
@@ -606,14 +579,11 @@ def _renamed(grid: Grid, columns: Mapping[str, str], path: Path) -> Grid:
                 f"{path}: column {column!r} is to be called {name!r}, but there is a column of that name",
                 mend=f"Rename the column {name!r} as well, or take it out of the table.",
             )
-    return Grid(
-        tuple(names.get(column, column) for column in grid.columns),
-        tuple(
-            (number, {names.get(column, column): value for column, value in row.items()})
-            for number, row in grid.rows
-        ),
-        grid.bad,
+    rows = (
+        (number, {names.get(column, column): value for column, value in row.items()})
+        for number, row in grid.rows
     )
+    return Grid(tuple(names.get(column, column) for column in grid.columns), tuple(rows), grid.bad)
 
 
 def _short(value: Any) -> str:

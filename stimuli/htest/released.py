@@ -24,18 +24,14 @@ from stimuli.errors import UserError, unknown_name
 from stimuli.htest.rules import Label, rule
 from stimuli.lexicon import pronounced_words, pronunciations
 
-RELEASED_TASKS = (
-    "end_ly",
-    "end_punctuation",
-    "hyphenated_word",
-    "palindrome",
-    "repeated_word",
-    "rhyme",
-    "spelled_math",
-    "spelled_number",
-    "start_vowel",
-    "uppercase",
+# fmt: off
+SPLIT_ORDER = (
+    "end_punctuation", "hyphenated_word", "spelled_math", "palindrome", "end_ly",
+    "repeated_word", "rhyme", "spelled_number", "start_vowel", "uppercase",
 )
+# fmt: on
+"""The order in which one generator draws the test items of all tasks."""
+RELEASED_TASKS = tuple(sorted(SPLIT_ORDER))
 LABELS = ("A", "B")
 
 
@@ -89,9 +85,7 @@ def load_released_task(folder: Path, name: str) -> ReleasedTask:
     if name not in RELEASED_TASKS:
         raise unknown_name("H-TEST task", name, RELEASED_TASKS)
     where = task_folder(folder)
-    exemplars = _load(where / f"{name}_dev.jsonl")
-    test = _load(where / f"{name}_test.jsonl")
-    return ReleasedTask(name, exemplars, test)
+    return ReleasedTask(name, _load(where / f"{name}_dev.jsonl"), _load(where / f"{name}_test.jsonl"))
 
 
 def load_released(folder: Path, names: Iterable[str] = RELEASED_TASKS) -> dict[str, ReleasedTask]:
@@ -124,13 +118,12 @@ FaultKind = Literal["label", "duplicate", "leak"]
 class ReleasedItemFault:
     """A released text that should be excluded or corrected."""
 
-    task: str  # task and file: dev (exemplars) or test
-    split: str
+    task: str
+    split: str  # the file: dev (exemplars) or test
     line: int  # its line in the file, from 1
-    text: str  # as released
+    text: str
     label: str
-    # the rule gives it the other label; its text came before in its file; a test text is an exemplar too
-    kind: FaultKind
+    kind: FaultKind  # the rule gives the other label; the text came before; a test text is an exemplar too
     reason: str  # the same in words
 
 
@@ -150,21 +143,18 @@ def released_faults(folder: Path, tasks: Iterable[str] = RELEASED_TASKS) -> list
             first: dict[str, ReleasedItem] = {}
             for item in items:
                 before = first.setdefault(item.text, item)
-                reasons: list[tuple[FaultKind, str]] = []
+                reasons: dict[FaultKind, str] = {}
                 if item.line in noisy:
                     other = "B" if item.label == "A" else "A"
-                    reasons.append(
-                        ("label", f"labelled {item.label}, {other} by the rule: {rule(name).statement}")
-                    )
+                    reasons["label"] = f"labelled {item.label}, {other} by the rule: {rule(name).statement}"
                 if before is not item:
-                    reasons.append(("duplicate", f"the text of line {before.line} again"))
+                    reasons["duplicate"] = f"the text of line {before.line} again"
                 if split == "test" and item.text in exemplars:
-                    reasons.append(
-                        ("leak", f"the exemplar on line {exemplars[item.text].line} of {name}_dev.jsonl")
-                    )
+                    line = exemplars[item.text].line
+                    reasons["leak"] = f"the exemplar on line {line} of {name}_dev.jsonl"
                 faults += [
                     ReleasedItemFault(name, split, item.line, item.text, item.label, kind, reason)
-                    for kind, reason in reasons
+                    for kind, reason in reasons.items()
                 ]
     return faults
 
@@ -381,7 +371,7 @@ def _harvest_rhyme(texts: Texts) -> Found:
     if any(len(words) != 2 for words in couples):
         raise ValueError("a text is not two words")
     words = {first for first, _ in couples} | {second for _, second in couples[len(texts["A"]) :]}
-    known = {text for label in LABELS for text in texts[label]}
+    known = {*texts["A"], *texts["B"]}
     left = {
         word: [rhyme for rhyme in spelled_otherwise(word) if f"{word} {rhyme}" not in known] for word in words
     }
@@ -415,9 +405,7 @@ _HARVESTERS: Mapping[str, Callable[[Texts], Found]] = {
     "spelled_math": _harvest_spelled_math,
     "spelled_number": _harvest_spelled_number,
     "start_vowel": lambda texts: _harvest_by_class(texts, "subject"),
-    "uppercase": lambda texts: _slots({label: [text.lower() for text in texts[label]] for label in LABELS})[
-        0
-    ],
+    "uppercase": lambda texts: _slots({label: [*map(str.lower, texts[label])] for label in LABELS})[0],
 }
 
 
@@ -425,20 +413,6 @@ MADE = 150
 """Items made per class; of these 100 are drawn as test items and the others are exemplars."""
 
 TESTED = 100
-SPLIT_ORDER = (
-    "end_punctuation",
-    "hyphenated_word",
-    "spelled_math",
-    "palindrome",
-    "end_ly",
-    "repeated_word",
-    "rhyme",
-    "spelled_number",
-    "start_vowel",
-    "uppercase",
-)
-"""The order in which one generator draws the test items of all tasks."""
-
 _PATIENCE = 20_000
 
 
@@ -464,11 +438,11 @@ def generate_published(
     # The published code draws from one Mersenne Twister per task: a copy of a protocol, not a draw of our own.
     draw = random.Random(seed)
     order: tuple[Label, Label] = ("B", "A") if name == "repeated_word" else ("A", "B")
-    made: dict[Label, list[str]] = {label: _class(name, label, parts, draw) for label in order}
+    made: dict[str, list[str]] = {label: _class(name, label, parts, draw) for label in order}
     tested = _tested(name, seed)
     shown: list[list[str]] = []
     test: list[list[str]] = []
-    for label in ("A", "B"):
+    for label in LABELS:
         chosen = set(tested[label])
         remaining = [text for place, text in enumerate(made[label]) if place not in chosen]
         drawn = [made[label][place] for place in tested[label]]
@@ -481,16 +455,10 @@ def _alternating(classes: list[list[str]]) -> list[tuple[str, Label]]:
     return [labelled for a, b in zip(*classes, strict=True) for labelled in ((a, "A"), (b, "B"))]
 
 
-def _tested(name: str, seed: int) -> dict[Label, list[int]]:
+def _tested(name: str, seed: int) -> dict[str, list[int]]:
     draw = random.Random(seed)
-    for task in SPLIT_ORDER:
-        drawn: dict[Label, list[int]] = {
-            "A": draw.sample(range(MADE), TESTED),
-            "B": draw.sample(range(MADE), TESTED),
-        }
-        if task == name:
-            return drawn
-    raise unknown_name("H-TEST task", name, SPLIT_ORDER)
+    drawn = {task: {label: draw.sample(range(MADE), TESTED) for label in LABELS} for task in SPLIT_ORDER}
+    return drawn[name]
 
 
 def _class(name: str, label: Label, parts: Parts, draw: random.Random) -> list[str]:

@@ -460,12 +460,8 @@ def hyphen_pair(draw: random.Random) -> Pair:
     """Two trades and two numbers: the trades joined by a hyphen and the numbers by a stroke (A), or the reverse."""
     low = draw.randrange(1, 80)
     trades = draw.sample(listed("trades"), 2)
-    sentence = fill(
-        draw.choice(listed("ranges")),
-        draw,
-        trades="{0}".join(trades),
-        range=f"{low}{{1}}{low + draw.randrange(1, 4)}",
-    )
+    carrier, span = draw.choice(listed("ranges")), f"{low}{{1}}{low + draw.randrange(1, 4)}"
+    sentence = fill(carrier, draw, trades="{0}".join(trades), range=span)
     return Pair(sentence.format("-", "/"), sentence.format("/", "-"), sentence)
 
 
@@ -518,13 +514,9 @@ def shared_initial_pair(draw: random.Random) -> Pair:
     if not twins:
         return shared_initial_pair(draw)
     twin = draw.choice(twins)
-    together, parted = draw.choice(
-        (
-            ((first, twin, other, last), (first, other, twin, last)),
-            ((other, first, twin, last), (other, first, last, twin)),
-        )
-    )
-    return _listing(draw, together, parted)
+    near = (first, twin, other, last), (first, other, twin, last)
+    far = (other, first, twin, last), (other, first, last, twin)
+    return _listing(draw, *draw.choice((near, far)))
 
 
 def longest_last_pair(draw: random.Random) -> Pair:

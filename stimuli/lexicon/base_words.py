@@ -47,8 +47,7 @@ class Relation:
     # anything else
     kind: Kind
     places: tuple[int, ...] = ()  # letters of the base word that differ, from 0; empty where lengths differ
-    # consonant or vowel for each of these letters of the base word (y counts as a vowel)
-    classes: tuple[str, ...] = ()
+    classes: tuple[str, ...] = ()  # consonant or vowel for each of these letters (y counts as a vowel)
 
     @property
     def distance(self) -> int | None:

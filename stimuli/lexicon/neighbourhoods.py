@@ -231,10 +231,8 @@ SMALL_STEPS = 3
 class Neighbourhood:
     """Neighbours of a string in a language's vocabulary."""
 
-    # words of the same length that differ in one letter (Coltheart, Davelaar, Jonasson & Besner, 1977)
-    coltheart_n: int
-    # mean Levenshtein distance to the 20 nearest words (Yarkoni, Balota & Yap, 2008), in letters
-    old20: float
+    coltheart_n: int  # words of the same length that differ in one letter (Coltheart et al., 1977)
+    old20: float  # mean Levenshtein distance to the 20 nearest words (Yarkoni et al., 2008), in letters
 
 
 @dataclass(frozen=True)

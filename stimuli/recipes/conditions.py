@@ -179,10 +179,7 @@ def describe(
     # With common eligibility all conditions leave the same words, and share their records.
     left_of = {
         left: tuple(
-            [
-                LeftIntactRecord(field=field, word=word.word, intact=word.intact, reason=word.reason)
-                for word in left
-            ]
+            [LeftIntactRecord(field=field, word=at, intact=word, reason=why) for at, word, why in left]
         )
         for left in {result.left_intact for result in results.values()}
     }
@@ -204,19 +201,10 @@ def describe(
 def change_record(change: Change, field: str) -> ChangeRecord:
     """Return a change as an item says it."""
     return ChangeRecord(
-        field=field,
-        unit=cast(Unit, change.unit),
-        word=change.word,
-        start=change.start,
-        intact=change.intact,
-        shown=change.shown,
-        permutation=list(change.permutation),
-        displaced=change.displaced,
-        mean_displacement=change.mean_displacement,
-        substituted=change.substituted,
-        inserted=change.inserted,
-        deleted=change.deleted,
-    )
+        field=field, unit=cast(Unit, change.unit), word=change.word, start=change.start, intact=change.intact, shown=change.shown,
+        permutation=list(change.permutation), displaced=change.displaced, mean_displacement=change.mean_displacement,
+        substituted=change.substituted, inserted=change.inserted, deleted=change.deleted,
+    )  # fmt: skip
 
 
 def option_to_change(text: DisplayedField) -> str:
@@ -252,28 +240,21 @@ class ConditionSummary:
     set_name: str  # the materials
     condition: Mapping[str, str]  # level by factor
     items: int  # number of items
-    # mean number of changed words an item: words whose letters changed, or words that left their place (numbers and
-    # signs that moved with them are no words, as they are none of share_changed)
+    # mean number of words an item whose letters changed or that left their place (numbers and signs are no words, here and below)
     changed_words: float
     share_changed: float  # share of all words that changed, 0 to 1
     moved_sentences: float  # mean number of sentences an item that left their place
-    # mean number of letters that left their place in a changed word, of words in a clause or sentence, of sentences
-    # in a text: after unit
+    # mean number of letters that left their place in a changed word, of words in a sentence, of sentences in a text: after unit
     displaced: float
-    # mean distance from their place of those that left it, in places: the sum of all distances over the number of
-    # pieces displaced; 0 where none was
-    displacement: float
-    # mean of the records' mean_displacement over changed words: the distance averaged over all letters of a word,
-    # those that stayed included, in places
-    mean_displacement: float
+    displacement: float  # mean distance from their place of those that left it, in places; 0 where none did
+    mean_displacement: float  # over all letters of the changed words, those that stayed included
     substituted: int  # letters replaced, added and taken out, over all items
     inserted: int
     deleted: int
     left_intact: Mapping[str, int]  # number of words that were meant to change and stay, by reason
     operations: tuple[str, ...]  # operations that made the items, as in their provenance
     asked: int | None = None  # how many exchanges, insertions or deletions a word the operation asks for
-    # number of changed words by how many of them they took; empty where none are asked for
-    words_by_count: Mapping[int, int] = field(default_factory=dict)
+    words_by_count: Mapping[int, int] = field(default_factory=dict)  # changed words by how many they took
     unit: str = "letter"  # what left its place: letter, word or sentence; several joined by ,
 
     @property
@@ -297,16 +278,15 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
     words = sum(len(word_starts(nfc(text))) for item in items for text in item.intact.values())
     operations = tuple(dict.fromkeys(item.provenance["operation"] for item in items))
     asked = count_asked(operations[0]) if len(operations) == 1 else None
+    of_letters = [change for change in changes if change.get("unit", "letter") == "letter"]
+    moved = [sum(one["displaced"] for one in item.changes if one.get("unit") == "sentence") for item in items]
     return ConditionSummary(
         set_name=set_name,
         condition=condition,
         items=len(items),
         changed_words=fmean(numbers),
         share_changed=sum(numbers) / words if words else 0.0,
-        moved_sentences=fmean(
-            sum(change["displaced"] for change in item.changes if change.get("unit") == "sentence")
-            for item in items
-        ),
+        moved_sentences=fmean(moved),
         displaced=_mean([change["displaced"] for change in changes]),
         displacement=displacement(changes),
         mean_displacement=_mean([change["mean_displacement"] for change in changes]),
@@ -316,9 +296,7 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
         left_intact=_reasons(items),
         operations=operations,
         asked=asked,
-        words_by_count={}
-        if asked is None
-        else words_by_count([change for change in changes if change.get("unit", "letter") == "letter"]),
+        words_by_count={} if asked is None else words_by_count(of_letters),
         unit=", ".join(dict.fromkeys(str(change.get("unit", "letter")) for change in changes)) or "letter",
     )
 

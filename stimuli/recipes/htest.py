@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from stimuli.covariates import WORD, covariate_table, text_covariates, words_covariates
 from stimuli.errors import UserError, unknown_name
@@ -34,13 +35,7 @@ from stimuli.htest.released import (
 from stimuli.htest.rules import Label, Pair, Rule, rule
 from stimuli.item import Item, Provenance, Role
 from stimuli.lexicon import zipf
-from stimuli.recipes.conditions import (
-    WITHHELD,
-    WITHHOLD,
-    ItemDesign,
-    draw_some,
-    show_in_conditions,
-)
+from stimuli.recipes.conditions import WITHHELD, WITHHOLD, ItemDesign, draw_some, show_in_conditions
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.types import parse_operation
 from stimuli.seeds import generator, stable_seed
@@ -53,7 +48,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 FIELD = "text"
 _LANGUAGE = "en"
-_RELEASED_LICENCE = "MIT"
+_LICENCE = "MIT"
+"""Of the released tasks and questions, and of our letter geometry."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +58,9 @@ class GeneratedItem:
 
     text: str  # what is shown
     label: Label  # its class
-    # its place in the alternating order of its part, from 1; does not depend on how many are asked for, nor on the
-    # order in which they are shown
-    number: int
+    number: (
+        int  # from 1, in the alternating order of its part, however many are asked for and in whatever order
+    )
     pair: int | None = None  # the matched pair that it belongs to, from 1 in each part
 
 
@@ -90,34 +86,21 @@ def generate(
     if items is None or items % 2:
         raise UserError(f"items is {items!r}; both labels get the same number, so it is an even whole number")
     if folder is not None:
-        texts = generate_published(name, folder, exemplars=exemplars, items=items, seed=seed)
+        published = generate_published(name, folder, exemplars=exemplars, items=items, seed=seed)
         shown, tested = (
             tuple(GeneratedItem(text, label, number) for number, (text, label) in enumerate(part, 1))
-            for part in texts
+            for part in published
         )
     else:
-        shown, tested = _corrected(rule(name), exemplars, items, seed)
-    return RuleItems(_ordered(shown, order, seed, name), tested)
-
-
-def _ordered(
-    exemplars: tuple[GeneratedItem, ...], order: Order, seed: int, name: str
-) -> tuple[GeneratedItem, ...]:
-    if order == "alternating":
-        return exemplars
-    return tuple(
-        sorted(
-            exemplars, key=lambda exemplar: stable_seed(seed, "htest exemplar order", name, exemplar.number)
+        taken: set[str] = set()
+        shown, tested = (
+            tuple(_labelled(_pairs(rule(name), number // 2, part, seed, taken)))
+            for number, part in ((exemplars, "exemplars"), (items, "items"))
         )
-    )
-
-
-def _corrected(chosen: Rule, exemplars: int, items: int, seed: int) -> Sequence[tuple[GeneratedItem, ...]]:
-    texts: set[str] = set()
-    return [
-        tuple(_labelled(_pairs(chosen, number // 2, part, seed, texts)))
-        for number, part in ((exemplars, "exemplars"), (items, "items"))
-    ]
+    if order == "random":
+        purpose = (seed, "htest exemplar order", name)
+        shown = tuple(sorted(shown, key=lambda exemplar: stable_seed(*purpose, exemplar.number)))
+    return RuleItems(shown, tested)
 
 
 def _labelled(pairs: Iterable[Pair]) -> Iterator[GeneratedItem]:
@@ -220,16 +203,16 @@ def htest_released_items(
         _look_up_words(text.text for _, _, texts in parts for text in texts)
         for role, split, texts in parts:
             for text in texts:
-                origin = Provenance(
-                    source="H-TEST",
-                    source_id=f"{name}_{split}.jsonl:{text.line}",
-                    split=split,
-                    licence=_RELEASED_LICENCE,
-                    operation="released",
-                    seed=None if design.items is None else design.seed,
-                )
+                source_id = f"{name}_{split}.jsonl:{text.line}"
+                origin = _released(source_id, split, None if design.items is None else design.seed)
                 made.append(_item(f"{name}-{split}-{text.line:03d}", name, role, text, origin))
     return made
+
+
+def _released(source_id: str, split: str, seed: int | None = None) -> Provenance:
+    return Provenance(
+        source=RELEASED, source_id=source_id, split=split, licence=_LICENCE, operation="released", seed=seed
+    )
 
 
 def _look_up_words(texts: Iterable[str]) -> None:
@@ -245,14 +228,10 @@ def _drawn(test: Sequence[ReleasedItem], design: ABTaskDesign, name: str) -> lis
         raise UserError(f"items is {number}; both labels get the same number, so it is an even whole number")
     lines: set[int] = set()
     for label in LABELS:
-        drawn = draw_some(
-            [item for item in test if item.label == label],
-            number // 2,
-            seed=design.seed,
-            key=lambda item: f"{name} {item.line}",
-            what=f"{label} items of {name}",
-        )
-        lines |= {item.line for item in drawn}
+        of_label = {f"{name} {item.line}": item.line for item in test if item.label == label}
+        what = f"{label} items of {name}"
+        drawn = draw_some(list(of_label), number // 2, seed=design.seed, key=str, what=what)
+        lines |= {of_label[key] for key in drawn}
     return [item for item in test if item.line in lines]
 
 
@@ -269,14 +248,7 @@ def htest_published_items(
 
 
 def _generated(name: str, design: ABTaskDesign, folder: Path | None) -> list[Item]:
-    generated = generate(
-        name,
-        exemplars=design.exemplars,
-        items=design.items,
-        seed=design.seed,
-        folder=folder,
-        order=design.order,
-    )
+    generated = generate(name, folder=folder, **vars(design))
     parts: tuple[tuple[Role, str, Sequence[GeneratedItem]], ...] = (
         ("exemplar", "dev", generated.exemplars),
         ("test", "test", generated.test),
@@ -288,7 +260,7 @@ def _generated(name: str, design: ABTaskDesign, folder: Path | None) -> list[Ite
             source=rule(name).source,
             source_id=None,
             split=split,
-            licence=None if folder is None else _RELEASED_LICENCE,
+            licence=None if folder is None else _LICENCE,
             operation=f"rule:{name}" if folder is None else f"published making:{name}",
             seed=design.seed,
         )
@@ -302,11 +274,7 @@ def _generated(name: str, design: ABTaskDesign, folder: Path | None) -> list[Ite
 
 
 def _item(
-    item_id: str,
-    task: str,
-    role: Role,
-    text: ReleasedItem | GeneratedItem,
-    origin: Provenance,
+    item_id: str, task: str, role: Role, text: ReleasedItem | GeneratedItem, origin: Provenance
 ) -> Item:
     described = text_covariates(text.text, language=_LANGUAGE)
     return Item(
@@ -336,19 +304,16 @@ def text_in_arms(
 ) -> list[Item]:
     """Show the text of test items as it is, with other letters, or not at all; other items stay as they are."""
     design = ItemDesign(seed=seed, settings=ScrambleSettings(language=language))
-    operations = {
-        level: parse_operation(SUBSTITUTED) for level, does in levels.items() if does == SUBSTITUTED
-    }
+    substituted = [level for level, does in levels.items() if does == SUBSTITUTED]
+    operations = dict.fromkeys(substituted, parse_operation(SUBSTITUTED))
     change_names = {covariate.name for covariate in covariate_table() if covariate.group == "change"}
     made: list[Item] = []
     for item in items:
         if item.role != "test":
             made.append(item)
             continue
-        changed_texts = show_in_conditions(
-            item.shown[field], operations, design, field=field, item_id=item.item_id
-        )
-        shown = {text.level: text for text in changed_texts}
+        texts = show_in_conditions(item.shown[field], operations, design, field=field, item_id=item.item_id)
+        shown = {text.level: text for text in texts}
         for line in _lines(item, factor, levels, field):
             level = line.condition[factor]
             if level not in shown:
@@ -407,9 +372,8 @@ def _operated(item: Item, operation: str) -> Provenance:
 
 SET = "letter_geometry"
 QUESTION_FIELD = "question"
-_LICENCE = "MIT"
 RELEASED = "H-TEST"
-"""Source of released questions."""
+"""Source of released tasks and questions."""
 
 
 def geometry_items(
@@ -441,39 +405,46 @@ def geometry_items(
         With covariates ``match_answer``, ``match_next`` and ``margin`` (similarity of the computed shape to the answer
         and to the next symbol of the whole alphabet), ``match_option_1`` to ``_4``, ``fonts`` (how many of three
         fonts agree), ``errors`` (options that a plausible error gives) and ``group`` (items that share their options).
-
-    Raises
-    ------
-    UserError
-        See :func:`stimuli.htest.geometry.released.generate_geometry`.
     """
     made = []
-    places: dict[tuple[str, int], int] = {}
+    places: Counter[str] = Counter()
     for item in generate_geometry(n, seed=seed, families=families, asked_of_each=asked_of_each):
-        group = (item.question.family, item.group)
-        places[group] = places.get(group, 0) + 1
-        made.append(
-            Item(
-                item_id=f"{item.question.family}-{item.group:03d}-{places[group]}",
-                set_name=SET,
-                role="test",
-                condition={"family": item.question.family},
-                shown={QUESTION_FIELD: item.question.text(language)},
-                intact={},
-                choices=item.options,
-                answer=item.answer,
-                covariates=_covariates(item),
-                provenance=Provenance(
-                    source="letter geometry of wrods, DejaVu fonts",
-                    source_id=item.question.name,
-                    split=None,
-                    licence=_LICENCE,
-                    operation=f"geometry:{'+'.join(item.question.operations)}",
-                    seed=seed,
-                ),
-            )
+        group = f"{item.question.family}-{item.group:03d}"
+        places[group] += 1
+        origin = Provenance(
+            source="letter geometry of wrods, DejaVu fonts",
+            source_id=item.question.name,
+            split=None,
+            licence=_LICENCE,
+            operation=f"geometry:{'+'.join(item.question.operations)}",
+            seed=seed,
         )
+        asked = (item.question.family, item.question.text(language), item.options, item.answer)
+        made.append(_question(f"{group}-{places[group]}", *asked, origin, _covariates(item)))
     return made
+
+
+def _question(
+    item_id: str,
+    family: str,
+    text: str,
+    options: tuple[str, ...],
+    answer: str,
+    origin: Provenance,
+    covariates: Mapping[str, Any] = MappingProxyType({}),
+) -> Item:
+    return Item(
+        item_id=item_id,
+        set_name=SET,
+        role="test",
+        condition={"family": family},
+        shown={QUESTION_FIELD: text},
+        intact={},
+        choices=options,
+        answer=answer,
+        covariates=dict(covariates),
+        provenance=origin,
+    )
 
 
 def _covariates(item: GeometryItem) -> dict[str, float | str | None]:
@@ -493,9 +464,8 @@ def _covariates(item: GeometryItem) -> dict[str, float | str | None]:
 
 def other_questions(items: Sequence[Item], seed: int, language: str = "en") -> dict[str, str]:
     """Return each item's question with other symbols, of which none of its options is the result."""
-    taken = {str(item.provenance["source_id"]) for item in items} | {
-        item.shown[QUESTION_FIELD] for item in items
-    }
+    taken = {str(item.provenance["source_id"]) for item in items}
+    taken |= {item.shown[QUESTION_FIELD] for item in items}
     texts: dict[str, str] = {}
     for item in items:
         options = tuple(item.choices or ())
@@ -518,26 +488,11 @@ def _questions_by_name() -> Mapping[str, GeometryQuestion]:
 
 def geometry_released_items(folder: Path) -> list[Item]:
     """Return items of the 90 released questions, options and keys as released."""
-    made = []
-    for item in load_released_geometry(folder):
-        made.append(
-            Item(
-                item_id=f"{SET}-released-{item.line:03d}",
-                set_name=SET,
-                role="test",
-                condition={"family": item.family},
-                shown={QUESTION_FIELD: item.question},
-                intact={},
-                choices=item.options,
-                answer=item.answer,
-                provenance=Provenance(
-                    source=RELEASED,
-                    source_id=f"letter_geometry_test.jsonl:{item.line}",
-                    split="test",
-                    licence=_LICENCE,
-                    operation="released",
-                    seed=None,
-                ),
-            )
+    return [
+        _question(
+            f"{SET}-released-{item.line:03d}",
+            *(item.family, item.question, item.options, item.answer),
+            _released(f"letter_geometry_test.jsonl:{item.line}", "test"),
         )
-    return made
+        for item in load_released_geometry(folder)
+    ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from stimuli.corpora.corpus import Record
@@ -25,21 +26,8 @@ from stimuli.lexicon.base_words import (
     relation,
 )
 from stimuli.lexicon.neighbourhoods import bigram_frequency
-from stimuli.recipes.conditions import (
-    DisplayedField,
-    ItemDesign,
-    Skipped,
-    TaskItems,
-    describe,
-    draw_some,
-)
-from stimuli.recipes.task_items import (
-    TaskRecord,
-    Unsuitable,
-    has_text,
-    item_of,
-    where_is,
-)
+from stimuli.recipes.conditions import DisplayedField, ItemDesign, Skipped, TaskItems, describe, draw_some
+from stimuli.recipes.task_items import TaskRecord, Unsuitable, has_text, item_of, where_is
 from stimuli.scramble.conditions import Scrambled
 from stimuli.scramble.text import scramble_conditions
 from stimuli.scramble.types import Operation, parse_operation
@@ -59,11 +47,9 @@ class WordOptions:
     """Settings for drawing words."""
 
     letters: tuple[int, int] = (6, 9)  # fewest and most letters of base words
-    # lowest and highest Zipf frequency of base words, and of word fillers
-    zipf: tuple[float, float] = (3.0, 5.0)
-    filler_zipf: tuple[float, float] = (4.0, 7.0)
-    # number of word fillers; None for as many as make yes and no equally frequent in every list
-    fillers: int | None = None
+    zipf: tuple[float, float] = (3.0, 5.0)  # lowest and highest Zipf frequency of base words
+    filler_zipf: tuple[float, float] = (4.0, 7.0)  # of word fillers
+    fillers: int | None = None  # None for as many as make yes and no equally frequent in every list
 
 
 def lexical_decision_items(
@@ -151,22 +137,13 @@ class _Forms:
         return bases * (2 * nonwords - forms) // forms
 
     def of(self, record: Record) -> _Formed:
-        """Return a word's form at every level; none of the changed ones is a listed string.
-
-        Out of several draws that one is taken whose forms have the fewest bigrams that no word of the
-        language has, then the fewest that none has at that place, then the least difference in their rarest
-        bigram.
-        """
+        """Return a word's form at every level, none of the changed ones a listed string, of several draws the most regular."""
         word = record.texts[has_text(record, FIELD)]
         drawn: list[Mapping[str, Scrambled]] = []
         for occurrence in range(_ATTEMPTS):
+            drawn_by: dict[str, Any] = {"seed": self.design.seed, "item_id": word, "occurrence": occurrence}
             results = scramble_conditions(
-                word,
-                self.design.operations,
-                seed=self.design.seed,
-                item_id=word,
-                occurrence=occurrence,
-                settings=self.design.settings,
+                word, self.design.operations, settings=self.design.settings, **drawn_by
             )
             changed = [results[level] for level in self.nonwords]
             if not all(len(result.changes) == 1 for result in changed):
@@ -230,12 +207,8 @@ class _Forms:
             "distance": difference.distance,
         }
         extra = {name: value for name, value in record.extra.items() if name != "role"}
-        asked = TaskRecord(
-            replace(record, extra={**known, **extra}),
-            FIELD,
-            choices=ANSWERS,
-            answer=WORD if difference.kind == "same" else NONWORD,
-        )
+        answer = WORD if difference.kind == "same" else NONWORD
+        asked = TaskRecord(replace(record, extra={**known, **extra}), FIELD, choices=ANSWERS, answer=answer)
         return item_of(asked, {FIELD: shown}, condition, replace(self.design, role=role))
 
 
@@ -254,26 +227,19 @@ def _usable(bases: Sequence[Record], forms: _Forms, skipped: list[Skipped]) -> I
 
 
 def _fillers(
-    bases: Sequence[str],
-    named: Sequence[Record],
-    needed: int,
-    bounds: tuple[float, float],
-    forms: _Forms,
+    bases: Sequence[str], named: Sequence[Record], needed: int, bounds: tuple[float, float], forms: _Forms
 ) -> list[Record]:
     """Return the fillers named where there are enough of them, else drawn ones."""
     if not needed:
         return []
     if named:
         if len(named) < needed:
+            none = "none at all to have them drawn, " if can_draw(forms.language) else ""
             raise UserError(
                 f"{needed} word fillers are needed; {len(named)} are given",
-                mend="Give more fillers, "
-                + ("none at all to have them drawn, " if can_draw(forms.language) else "")
-                + "or say how many under fillers: (0 for none).",
+                mend=f"Give more fillers, {none}or say how many under fillers: (0 for none).",
             )
-        return draw_some(
-            named, needed, seed=forms.design.seed, key=lambda record: record.record_id, what="fillers"
-        )
+        return draw_some(named, needed, seed=forms.design.seed, key=attrgetter("record_id"), what="fillers")
     language = forms.language
     if not can_draw(language):
         raise UserError(

@@ -72,14 +72,9 @@ def describe_by_hand(intact: str, shown: str, targets: Collection[int] | None, *
             f"column {column!r}: {shown!r} has {len(shown_words)} words, the intact text {len(words)}",
             mend="Change letters within words; spaces, hyphens and marks stay as they are.",
         )
-    if _between(before, words) != _between(after, shown_words):
-        place = next(
-            place
-            for place, pair in enumerate(
-                zip(_between(before, words), _between(after, shown_words), strict=True)
-            )
-            if pair[0] != pair[1]
-        )
+    marks = zip(_between(before, words), _between(after, shown_words), strict=True)
+    place = next((place for place, (one, other) in enumerate(marks) if one != other), None)
+    if place is not None:
         raise UserError(
             f"column {column!r}: {shown!r} has other spaces or marks than the intact text "
             + (f"before {words[place].text!r}" if place < len(words) else "at its end"),
@@ -97,11 +92,9 @@ def describe_by_hand(intact: str, shown: str, targets: Collection[int] | None, *
         raise UserError(
             f"column {column!r}: {shown!r} is the intact text", mend="Change a word, or leave the row out."
         )
-    changed = {change.word for change in changes}
-    left = sorted(set(targets or ()) - changed)
-    return Scrambled(
-        after, changes, tuple(LeftIntact(place, words[place].text, LEFT_BY_HAND) for place in left)
-    )
+    left = sorted(set(targets or ()) - {change.word for change in changes})
+    intact = tuple(LeftIntact(place, words[place].text, LEFT_BY_HAND) for place in left)
+    return Scrambled(after, changes, intact)
 
 
 def _between(text: str, words: Sequence[Word]) -> list[str]:
@@ -122,12 +115,9 @@ class TargetRule:
     max_letters: int | None = None
     min_zipf: float | None = None  # bounds of the Zipf frequency (log10 per billion words)
     max_zipf: float | None = None
-    # none of the so many most frequent words of the language, which are function words in the main
-    skip_frequent: int | None = None
-    # only the first or the last word of the sentence, if the rest holds for it
-    place: Literal["first", "last"] | None = None
-    # of the words for which the rest holds, every second, third … in reading order: the 2nd, 4th … for 2
-    every: int | None = None
+    skip_frequent: int | None = None  # none of the so many most frequent words, mainly function words
+    place: Literal["first", "last"] | None = None  # only this word of the sentence, if the rest holds for it
+    every: int | None = None  # every second, third … of the words for which the rest holds: 2nd, 4th … for 2
     number: int | None = None  # so many of these a sentence, drawn with the study's seed
 
     def __post_init__(self) -> None:
@@ -192,14 +182,12 @@ class TargetRule:
                 + (f"; {self.number} are asked for" if self.number else ""),
                 mend="Ease the rule, or star the words in the text.",
             )
+        chosen = [word.index for word in fitting]
         if self.number is not None:
-            fitting.sort(
-                key=lambda word: stable_seed(
-                    seed, "targets", item_id, among[word.index] if among else word.index
-                )
+            chosen.sort(
+                key=lambda word: stable_seed(seed, "targets", item_id, among[word] if among else word)
             )
-            fitting = fitting[: self.number]
-        return tuple(sorted(word.index for word in fitting))
+        return tuple(sorted(chosen[: self.number]))
 
     def __str__(self) -> str:
         given = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -351,11 +339,8 @@ class SentenceColumns:
     choices: str | tuple[str, ...] | None = None  # the choices of a row, or those of every row
     level: str | None = None  # the only level at which a row is shown
     only_level: str | None = None  # the only level at which rows are shown that name none
-    targets: Mapping[str, Any] | None = (
-        None  # column or rule for the words to change; None for all or starred ones
-    )
-    # columns whose cells may be empty: the item then lacks the field, the choices or the answer
-    optional: tuple[str, ...] = ()
+    targets: Mapping[str, Any] | None = None  # column or rule for words to change; None: all or starred ones
+    optional: tuple[str, ...] = ()  # columns that may be empty: the item lacks the field, choices or answer
     # by item: the words that its versions share, if the items are one version of several
     shared: Mapping[str, SharedWords] = field(default_factory=dict)
 
@@ -422,18 +407,12 @@ class _Recipe:
         columns, source = self.columns, self.design.source
         row_name = f"row {number} of {source}" if line is None else f"{source}, line {line}"
         item_id = _cell(row, ID, row_name)
-        where = (
-            f"row {number}, item {item_id!r} of {source}"
-            if line is None
-            else f"{source}, line {line}, item {item_id!r}"
-        )
+        item = f"item {item_id!r}"
+        where = f"row {number}, {item} of {source}" if line is None else f"{row_name}, {item}"
         empty = {name for name in columns.optional if not str(row.get(name) or "").strip()}
         also = {name: nfc(_cell(row, name, where)) for name in columns.also_show if name not in empty}
-        options = (
-            None
-            if isinstance(columns.choices, str) and columns.choices in empty
-            else _choices(row, columns.choices, where)
-        )
+        left_out = isinstance(columns.choices, str) and columns.choices in empty
+        options = None if left_out else _choices(row, columns.choices, where)
         key = None if columns.answer in empty else columns.answer
         answer = key and _answer(_cell(row, key, where), options, where)
         only = _only_level(row, columns.level, self.order, where) or columns.only_level
@@ -455,15 +434,9 @@ class _Recipe:
             if self.targets == STARRED and not parse_stars(text_cell).words:
                 self._require_unchanged(text_cell, wanted)
                 return self._as_it_is(text_cell, wanted)
-            text, words = read_targets(
-                text_cell,
-                self.targets,
-                row,
-                language=self.design.settings.language,
-                seed=self.design.seed,
-                item_id=item_id,
-                among=self._shared_words(item_id),
-            )
+            language, among = self.design.settings.language, self._shared_words(item_id)
+            draw: dict[str, Any] = {"seed": self.design.seed, "item_id": item_id, "among": among}
+            text, words = read_targets(text_cell, self.targets, row, language=language, **draw)
             shown = self._described(text, self._results(text, words, columns, item_id))
             require_change(
                 [field for field in shown if field.level in self.operations], dict(self.operations), item_id
@@ -471,13 +444,12 @@ class _Recipe:
         except UserError as error:
             message = error.message.removeprefix(f"item {item_id!r}: ")
             raise ItemlessRow(f"{where}: {message}", mend=error.mend) from None
-        return [
-            replace(field, operation=BY_HAND)
-            if field.level in self.hand_made
-            else withheld_shown(field, self.levels)
-            for field in shown
-            if field.level in wanted
-        ]
+        return [self._told(field) for field in shown if field.level in wanted]
+
+    def _told(self, field: DisplayedField) -> DisplayedField:
+        if field.level in self.hand_made:
+            return replace(field, operation=BY_HAND)
+        return withheld_shown(field, self.levels)
 
     def _shared_words(self, item_id: str) -> dict[int, int] | None:
         """Return the words that can change because all versions of an item have them; None if every word can."""
@@ -525,15 +497,9 @@ class _Recipe:
         if by_hand and common:
             words = self._same_words(text, by_hand)
         shared = self.columns.shared.get(item_id)
-        results = scramble_conditions(
-            text,
-            self.operations,
-            seed=design.seed,
-            item_id=item_id,
-            words=words,
-            settings=design.settings,
-            places=None if shared is None else shared.places,
-        )
+        own: dict[str, Any] = {"item_id": item_id, "words": words, "settings": design.settings}
+        places = None if shared is None else shared.places
+        results = scramble_conditions(text, self.operations, seed=design.seed, places=places, **own)
         if by_hand and common:
             self._require_all(text, words or (), results)
         return {level: by_hand[level] if level in by_hand else results[level] for level in self.order}
@@ -645,13 +611,9 @@ def word_items(
             faults.append(error)
             skipped.append(Skipped(word, design.source, error.message))
             continue
+        levels = design.factor_levels
         items += [
-            item_of(
-                asked,
-                {"word": withheld_shown(field, design.factor_levels)},
-                design.factor_levels.condition(field.level),
-                design,
-            )
+            item_of(asked, {"word": withheld_shown(field, levels)}, levels.condition(field.level), design)
             for field in fields
         ]
     if faults and design.on_bad == "stop":

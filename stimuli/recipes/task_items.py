@@ -53,13 +53,8 @@ def recovery_items(texts: Sequence[SourceText], design: ItemDesign) -> list[Item
     field = "sentence"
     levels, language = design.factor_levels, design.settings.language
     seeds = levels.published_seeds if design.published else dict.fromkeys(levels.given, design.seed)
-    drawn = draw_some(
-        range(len(texts)),
-        design.number,
-        seed=design.seed,
-        key=lambda place: texts[place].source_id,
-        what="texts",
-    )
+    ids = [text.source_id for text in texts]
+    drawn = draw_some(range(len(ids)), design.number, seed=design.seed, key=ids.__getitem__, what="texts")
     passes = published_passes([text.text for text in texts], levels.given) if design.published else None
     items = []
     for place in drawn:
@@ -288,16 +283,10 @@ def corrected_shown(
     operations = levels.operations(design.settings)
     _keep_turns(asked, operations)
     movable = asked.movable_words()
+    words = {asked.field: movable}
     by_field = {
-        field: show_in_conditions(
-            text,
-            operations,
-            design,
-            field=field,
-            item_id=item_id,
-            words=movable if field == asked.field else None,
-        )
-        for field, (text, item_id) in texts.items()
+        field: show_in_conditions(text, operations, design, field=field, item_id=key, words=words.get(field))
+        for field, (text, key) in texts.items()
     }
     _require_change(asked, by_field[asked.field], operations)
     reading = [withheld_shown(one, levels) for one in by_field[asked.field]]
@@ -366,10 +355,7 @@ def published_shown(
 
 
 def item_of(
-    asked: TaskRecord,
-    shown: Mapping[str, DisplayedField],
-    condition: Mapping[str, str],
-    design: ItemDesign,
+    asked: TaskRecord, shown: Mapping[str, DisplayedField], condition: Mapping[str, str], design: ItemDesign
 ) -> Item:
     """Make the item of one condition from what it shows; ``design`` names set, role and seed."""
     record = asked.record

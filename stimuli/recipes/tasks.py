@@ -104,9 +104,8 @@ def ask_problem(record: Record, field: str) -> TaskRecord:
     """Ask a problem; its worked solution goes along in the key, for examples to show."""
     has_text(record, field)
     answer = labelled(record)
-    return TaskRecord(
-        record, field, (), record.choices, answer, {**other_answers(record, answer), **worked(record)}
-    )
+    key = {**other_answers(record, answer), **worked(record)}
+    return TaskRecord(record, field, (), record.choices, answer, key)
 
 
 def ask_completion(record: Record, field: str) -> TaskRecord:
@@ -148,8 +147,7 @@ class Task:
     name: str  # as a study names it
     ask: Callable[[Record, str, Mapping[str, Any]], TaskRecord]  # (record, field, options of the task)
     options: tuple[str, ...] = ()  # names of the options that it takes beside those of every task
-    # whether records with the same text make one item: the task does not look at the question
-    one_per_text: bool = False
+    one_per_text: bool = False  # whether records with the same text make one item, whatever their question
     examples_need: Callable[[Record], None] | None = None  # refuses a record that cannot be an example
 
 
@@ -191,8 +189,7 @@ class PublishedRecords:
     """Records in the published order."""
 
     records: tuple[Record, ...]  # what is asked
-    # what the published pass goes over: these, or a longer list that holds them
-    pass_over: tuple[Record, ...]
+    pass_over: tuple[Record, ...]  # what the published pass goes over: these, or a list that holds them
 
 
 def published_list(
@@ -210,11 +207,10 @@ def published_list(
         records = load_corpus(corpus, where, split="test" if corpus == "aqua" else split).records
         return PublishedRecords(records, records)
     if corpus == "realtimeqa":
-        all_records = load_corpus(corpus, where, selection="recovery").records
-        asked = (
-            load_corpus(corpus, where, selection="answerable").records if task == "question" else all_records
-        )
-        return PublishedRecords(asked, all_records)
+        records = load_corpus(corpus, where, selection="recovery").records
+        if task != "question":
+            return PublishedRecords(records, records)
+        return PublishedRecords(load_corpus(corpus, where, selection="answerable").records, records)
     sources = where if isinstance(where, Path) else tuple(where)
     parts = [_dream(sources, name) for name in ((split,) if split else tuple(DREAM_DROPPED))]
     return PublishedRecords(
@@ -279,12 +275,8 @@ def examples_shown(
             for level, passed in passes.items()
         }
         displayed = describe(text, results, as_intact, field=example.field, language=design.settings.language)
-        examples_in_levels.append(
-            [
-                {example.field: replace(example_text, operation=labels[example_text.level])}
-                for example_text in displayed
-            ]
-        )
+        labelled_texts = [replace(shown, operation=labels[shown.level]) for shown in displayed]
+        examples_in_levels.append([{example.field: shown} for shown in labelled_texts])
     return examples_in_levels
 
 
@@ -325,11 +317,9 @@ def task_items(
     shown = work.published(suitable, pass_over or records) if design.published else None
     number = design.number
     made: dict[str, list[Item]] = {}
-    order = suitable
+    order = list(suitable)
     if number is not None:  # drawn by seed and id alone
-        order = sorted(
-            suitable, key=lambda asked: stable_seed(design.seed, "draw", "records", asked.record.record_id)
-        )
+        order.sort(key=lambda asked: stable_seed(design.seed, "draw", "records", asked.record.record_id))
     for asked in order:
         if len(made) == number:
             break
@@ -384,9 +374,7 @@ class _Work:
                 "demonstrations",
                 mend="Give for example demonstrations: {RS-0: none, RS-50: RS-50}.",
             )
-        if factor is None:
-            return FactorLevels(None, {"": given})
-        return FactorLevels.parse(factor, given)
+        return FactorLevels(None, {"": given}) if factor is None else FactorLevels.parse(factor, given)
 
     def ask(self, record: Record) -> TaskRecord:
         if not self.design.published:
@@ -455,10 +443,7 @@ class _Work:
 
 
 def _suitable(
-    work: _Work,
-    records: Sequence[Record],
-    examples: Sequence[TaskRecord],
-    skipped: list[Skipped],
+    work: _Work, records: Sequence[Record], examples: Sequence[TaskRecord], skipped: list[Skipped]
 ) -> Iterator[TaskRecord]:
     """Yield the task's records, without texts of examples and, in some tasks, without duplicate texts."""
     shown = {_plain(example.text) for example in examples}

@@ -39,13 +39,8 @@ def _moved_within_words(intact: str, shown: str) -> tuple[Change, ...]:
             clusters = clusters_of(piece)
             if sorted(clusters) != sorted(word.clusters):
                 raise ValueError(f"{piece!r} is no rearrangement of {word.text!r}")
-            form = described(
-                word.text,
-                piece,
-                fewest_moves(word.clusters, clusters),
-                pieces=len(clusters),
-                counted=word.letter_count,
-            )
+            order, n = fewest_moves(word.clusters, clusters), len(clusters)
+            form = described(word.text, piece, order, pieces=n, counted=word.letter_count)
             changes.append(form.at(word.index, word.start))
     return tuple(changes)
 

@@ -40,16 +40,13 @@ Eligibility = Literal["common", "own"]
 class ScrambleSettings:
     """Scramble settings of a whole set of materials, apart from the operation."""
 
-    # fewest letters of a word that may change; a type's own minimum holds where it is higher
-    min_letters: int = 0
-    # whether a capital stays at its place in the word or goes with its letter
-    capitals: Capitals = "stay_in_place"
+    min_letters: int = 0  # fewest letters of a word that may change; a type's own holds where it is higher
+    capitals: Capitals = "stay_in_place"  # whether a capital keeps its place or goes with its letter
     # never show a real word (see stimuli.lexicon.REAL_WORD_ZIPF) in place of another: a word with no other form
     # stays intact. None does so where the language has a word list
     avoid_real_words: bool | None = None
     language: str = "en"  # language tag, for the word list and for capitals
-    # which words may change; stars are read by whoever reads the materials
-    words: Literal["all", "starred"] = "all"
+    words: Literal["all", "starred"] = "all"  # which words may change; stars are read with the materials
     eligibility: Eligibility = "common"  # common: the same words change in every condition
     rate: float = 1.0  # share of the eligible words that change, where an operation does not say its own
 
@@ -533,15 +530,9 @@ class OrderConditions:
         outcomes = {}
         for name, rule in self._rules.items():
             numbers = draws.numbers(len(sentences), "new form", self._types[name])
+            stays, language = self._settings.capitals == "stay_in_place", self._settings.language
             outcomes[name] = [
-                reordered_words(
-                    text,
-                    sentence,
-                    rule,
-                    number,
-                    capital_stays=self._settings.capitals == "stay_in_place",
-                    language=self._settings.language,
-                )
+                reordered_words(text, sentence, rule, number, capital_stays=stays, language=language)
                 for sentence, number in zip(sentences, numbers, strict=True)
             ]
         return [sentence.span for sentence in sentences], outcomes

@@ -15,7 +15,7 @@ import unicodedata
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from stimuli.errors import UserError
 from stimuli.scramble.changes import KEPT_UP_TO, Spelt, Tail, known_tail, tail_of
@@ -47,9 +47,8 @@ class Alphabet:
 
     language: str  # its code
     letters: tuple[str, ...]  # small letters that may be put in as new ones
-    # vowels, and letters that are neither vowel nor consonant for us since they can be both
     vowels: frozenset[str]
-    either: frozenset[str]
+    either: frozenset[str]  # letters that are neither vowel nor consonant for us since they can be both
 
     def writes(self, letters: Sequence[str]) -> bool:
         """Return whether letters are in the alphabet's script, so that new letters would not stand out."""
@@ -78,12 +77,8 @@ def alphabet(language: str, wanted_by: str) -> Alphabet:
             f"{wanted_by} needs the alphabet of language {language!r}, which is not known here",
             mend=f"Use a type or option that puts in no new letters, or one of: {', '.join(sorted(known))}.",
         )
-    return Alphabet(
-        base_language(language),
-        tuple(entry["alphabet"]),
-        frozenset(entry["vowels"]),
-        frozenset(entry["either"]),
-    )
+    vowels, either = frozenset(entry["vowels"]), frozenset(entry["either"])
+    return Alphabet(base_language(language), tuple(entry["alphabet"]), vowels, either)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -103,9 +98,9 @@ def shape(letter: str) -> str:
     base_shape = shape(base) if base != letter else "neutral"
     rises = base_shape in ("ascender", "both") or any(mark in data["rises"] for mark in marks)
     falls = base_shape in ("descender", "both") or any(mark in data["falls"] for mark in marks)
-    return {(True, True): "both", (True, False): "ascender", (False, True): "descender"}.get(
-        (rises, falls), "neutral"
-    )
+    if rises:
+        return "both" if falls else "ascender"
+    return "descender" if falls else "neutral"
 
 
 _UPPER = {"ß": "ẞ"}
@@ -189,7 +184,7 @@ class SiteRule(ABC):
                 self._known[letters] = sites
         return sites
 
-    def recorded_sites(self, letters: str) -> Sequence[Recorded] | None:
+    def ready(self, letters: str) -> Sequence[Recorded] | None:
         """Return the sites of a word, each with what a record says of a change there; None where there are none."""
         size = len(letters)
         if size > KEPT_UP_TO:
@@ -252,10 +247,6 @@ class SiteRule(ABC):
 class Transposed(SiteRule):
     """The two letters of a site are transposed."""
 
-    def ready(self, letters: str) -> Sequence[Recorded] | None:
-        """Return the sites of a word."""
-        return self.recorded_sites(letters)
-
     def spelled(self, letters: str, ready: Sequence[Recorded], number: int, site_number: int) -> Spelt | None:
         """Spell the exchange of the first drawn site."""
         i, j, tail = ready[site_number % len(ready)]
@@ -269,24 +260,11 @@ class Transposed(SiteRule):
 class Substituted(SiteRule):
     """The letters of a site are replaced by new ones: never by either of the two, never both by the same."""
 
-    def __init__(
-        self,
-        position: str,
-        distance: int,
-        of_class: str,
-        letter: int,
-        letters: Alphabet,
-        *,
-        replacements: Replacements,
-    ) -> None:
-        super().__init__(position, distance, of_class, letter, letters)
-        self.new_letters = letters
+    def __init__(self, *site: Any, replacements: Replacements) -> None:
+        super().__init__(*site)
+        self.new_letters = replacements.alphabet
         self._new_for = functools.lru_cache(_REMEMBERED)(replacements.of_pair)
         self._of_pair: dict[str, Any] = {}
-
-    def ready(self, letters: str) -> Sequence[Recorded] | None:
-        """Return the sites of a word."""
-        return self.recorded_sites(letters)
 
     def recorded(self, size: int, i: int, j: int) -> Recorded:
         """Return a site with the record of two new letters."""
@@ -422,22 +400,20 @@ _TWO_PLACES = 4  # letters of a word that may change at two places
 _BLOCK = 3  # digits drawn at a time: 25 letters make 15,625 blocks, and four blocks fit 64 bits
 
 
-def _at_most_half(size: int, count: int) -> int:
-    return min(size // 2, count)
+Way = TypeVar("Way")
 
 
-class Deleted(Tabled):
-    """Letters are taken out: the first, the last, or drawn inner ones; at most half of the word's letters."""
+class _Counted(ABC, Generic[Way]):
+    """Common part of rules that put in or take out some letters of a word, at most half as many as it has."""
 
     least = 2
 
     def __init__(self, position: str, count: int, *, full: bool = False) -> None:
         self.position, self.count, self._full = position, count, full
-        self.none_fits = f"can lose fewer than {count} letters" if full and count > 1 else None
-        self._ways: dict[int, Sequence[tuple[_Cuts, Tail]]] = {}
+        self._ways: dict[int, Sequence[tuple[Way, Tail]]] = {}
 
-    def ready(self, letters: str) -> Sequence[tuple[_Cuts, Tail]] | None:
-        """Return every choice of letters as cuts, last first, with what a record says of it."""
+    def ready(self, letters: str) -> Sequence[tuple[Way, Tail]] | None:
+        """Return every choice of places, last first, with what a record says of it; None where they are many."""
         size = len(letters)
         ways = self._ways.get(size)
         if ways is None:
@@ -446,9 +422,25 @@ class Deleted(Tabled):
                 self._ways[size] = ways
         return ways or None
 
+    @abstractmethod
+    def _listed(self, size: int) -> Sequence[tuple[Way, Tail]]: ...
+
+    def _of_size(self, size: int) -> int:
+        """Return how many letters of a word of so many it is; none where fewer than the count are too few."""
+        count = min(size // 2, self.count)
+        return 0 if self._full and count < self.count else count
+
+
+class Deleted(_Counted[_Cuts], Tabled):
+    """Letters are taken out: the first, the last, or drawn inner ones."""
+
+    def __init__(self, position: str, count: int, *, full: bool = False) -> None:
+        super().__init__(position, count, full=full)
+        self.none_fits = f"can lose fewer than {count} letters" if full and count > 1 else None
+
     def _listed(self, size: int) -> Sequence[tuple[_Cuts, Tail]]:
-        count = _at_most_half(size, self.count)
-        if self._full and count < self.count:
+        count = self._of_size(size)
+        if not count:
             return ()
         if self.position == "internal":
             inner = size - 2
@@ -472,8 +464,8 @@ class Deleted(Tabled):
     def table(self, pieces: Sequence[str]) -> Sequence[tuple[int, ...]] | None:
         """Return what is left, for every choice of letters."""
         size = len(pieces)
-        count = _at_most_half(size, self.count)
-        if self._full and count < self.count:
+        count = self._of_size(size)
+        if not count:
             return ()
         if self.position == "initial":
             return [tuple(range(count, size))]
@@ -489,7 +481,7 @@ class Deleted(Tabled):
     def drawn(self, pieces: Sequence[str], number: int) -> Iterator[Arrangement]:
         """Yield what is left, for sixty-four choices."""
         size = len(pieces)
-        for out in chosen_places(size - 2, _at_most_half(size, self.count), Draw(number)):
+        for out in chosen_places(size - 2, self._of_size(size), Draw(number)):
             yield _left(size, out)
 
 
@@ -506,38 +498,24 @@ def _left_by_choice(size: int, count: int) -> Sequence[tuple[int, ...]]:
     return ways_of(size, combinations_of(size - 2, count), lambda out: _left(size, out))
 
 
-class Inserted:
+class Inserted(_Counted[Sequence[int]]):
     """New letters of the language's alphabet are inserted: before the first, after the last, or between inner letters."""
 
-    least = 2
-
     def __init__(self, position: str, count: int, letters: Alphabet, *, full: bool = False) -> None:
-        self.position, self.count, self._letters, self._full = position, count, letters.letters, full
-        self.new_letters = letters
+        super().__init__(position, count, full=full)
+        self.new_letters, self._letters = letters, letters.letters
         self.none_fits = f"can get fewer than {count} letters" if full and count > 1 else None
-        self._ways: dict[int, Sequence[tuple[Sequence[int], Tail]]] = {}
-
-    def ready(self, letters: str) -> Sequence[tuple[Sequence[int], Tail]] | None:
-        """Return every choice of gaps, last first, with what a record says of it; None where they are many."""
-        size = len(letters)
-        ways = self._ways.get(size)
-        if ways is None:
-            ways = self._listed(size)
-            if size <= KEPT_UP_TO:
-                self._ways[size] = ways
-        return ways or None
 
     def _listed(self, size: int) -> Sequence[tuple[Sequence[int], Tail]]:
-        count = _at_most_half(size, self.count)
-        if self._full and count < self.count:
+        count = self._of_size(size)
+        if not count:
             return ()
         choices: Sequence[Sequence[int]] = [(0,) * count if self.position == "initial" else (size,) * count]
         if self.position == "internal":
             if math.comb(size - 1, count) > ALL_CHOICES_UP_TO:
                 return ()
-            choices = [
-                tuple([gap + 1 for gap in reversed(chosen)]) for chosen in combinations_of(size - 1, count)
-            ]
+            every = combinations_of(size - 1, count)
+            choices = [tuple([gap + 1 for gap in reversed(chosen)]) for chosen in every]
         return ways_of(size, choices, lambda gaps: (gaps, tail_of(_with_gaps(size, gaps), size)))
 
     def spelled(
@@ -559,8 +537,8 @@ class Inserted:
     def candidates(self, pieces: Sequence[str], number: int) -> Iterator[Arrangement]:
         """Yield the word with drawn letters put in; all single letters in turn, or sixty-four drawings of several."""
         size = len(pieces)
-        count = _at_most_half(size, self.count)
-        if self._full and count < self.count:
+        count = self._of_size(size)
+        if not count:
             return
         draw = Draw(number)
         gaps = {"initial": [0] * count, "final": [size] * count}.get(self.position)

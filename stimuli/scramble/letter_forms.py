@@ -31,8 +31,7 @@ from stimuli.words import (
 class WordPlan(NamedTuple):
     """Letters of a word that may change."""
 
-    # the letters that may move, in lower case; a string where every letter is one character
-    letters: Sequence[str]
+    letters: Sequence[str]  # those that may move, in lower case; a string where every letter is one character
     counted: int  # number of letters of the word
     case: str  # lower, title or upper where the whole word is letters in that pattern, one character each
 
@@ -300,13 +299,7 @@ class LetterForms:
     """New forms under one letter rule with certain settings."""
 
     def __init__(
-        self,
-        rule: ScrambleRule,
-        least: int,
-        writing: Writing,
-        *,
-        leaves_runs: bool,
-        reorders: bool,
+        self, rule: ScrambleRule, least: int, writing: Writing, *, leaves_runs: bool, reorders: bool
     ) -> None:
         self.site_rule = rule if isinstance(rule, SiteRule) else None
         self.draws_sites_only = isinstance(rule, Transposed)

@@ -419,7 +419,7 @@ class MovedSpan:
     start: int
     intact: str  # the span before and after
     shown: str
-    # for each place of the shown span, the place of the intact span whose piece stands there
+    # for each place of the shown span, that of the intact span whose piece stands there
     order: tuple[int, ...]
     pieces: int  # number of pieces of the intact span, dropped ones included
 

@@ -187,19 +187,14 @@ def _is_kept(token: str, language: str) -> bool:
     return _is_among(_kept(language), token) or _has_listed_end(token, language)
 
 
+def _several(language: str) -> list[str]:
+    return [abbreviation for abbreviation in _kept(language) if "." in abbreviation]
+
+
 @functools.cache
 def spaced_abbreviations(language: str) -> re.Pattern[str] | None:
     """Return a pattern of a language's abbreviations of several parts, before their last stop; None where it has none."""
-    several = sorted(
-        {
-            abbreviation
-            for kind in _KINDS_KEPT
-            for abbreviation in _abbreviations(language, kind)
-            if "." in abbreviation
-        },
-        key=len,
-        reverse=True,
-    )
+    several = sorted(_several(language), key=len, reverse=True)
     if not several:
         return None
     return re.compile(rf"(?<![\w.])(?:{'|'.join(map(_with_gaps, several))})(?=\.)")
@@ -214,14 +209,10 @@ def _with_gaps(abbreviation: str) -> str:
 @functools.cache
 def _parts(language: str) -> frozenset[str]:
     """Return the parts, between a space and a stop, of a language's abbreviations of several parts."""
-    several = [
-        abbreviation
-        for kind in _KINDS_KEPT
-        for abbreviation in _abbreviations(language, kind)
-        if "." in abbreviation
-    ]
     parts = {
-        part.rpartition(".")[2] for abbreviation in several for part in re.split(r"\.(?=\w)", abbreviation)
+        part.rpartition(".")[2]
+        for abbreviation in _several(language)
+        for part in re.split(r"\.(?=\w)", abbreviation)
     }
     return frozenset(parts | {part[:1].upper() + part[1:] for part in parts})
 

@@ -42,15 +42,11 @@ def scramble_text(
 ) -> Scrambled:
     """Scramble one text; ``settings`` are those of :class:`ScrambleSettings`, such as ``language`` and ``capitals``."""
     conditions = {"": parse_operation(operation, rate=rate)}
-    return scramble_conditions(
-        text,
-        conditions,
-        seed=seed,
-        item_id=item_id,
-        occurrence=occurrence,
-        words=words,
-        settings=ScrambleSettings(**settings),
-    )[""]
+    given = ScrambleSettings(**settings)
+    shown = scramble_conditions(
+        text, conditions, seed=seed, item_id=item_id, occurrence=occurrence, words=words, settings=given
+    )
+    return shown[""]
 
 
 def scramble_conditions(
@@ -75,13 +71,12 @@ def scramble_conditions(
     letters wherever both can. ``places`` are those of each word in the row of draws (:func:`shared_words` gives them), where
     versions of a text shall scramble their common words alike.
     """
-    operations = {
-        level: parse_operation(given, default_rate=settings.rate) for level, given in conditions.items()
-    }
-    draws = TextRandom(
-        seed, nfc(text) if item_id is None else item_id, occurrence, None if places is None else tuple(places)
+    operations = tuple(
+        (level, parse_operation(given, default_rate=settings.rate)) for level, given in conditions.items()
     )
-    return _conditions(tuple(operations.items()), settings).scrambled(nfc(text), draws, words)
+    row = None if places is None else tuple(places)
+    draws = TextRandom(seed, nfc(text) if item_id is None else item_id, occurrence, row)
+    return _conditions(operations, settings).scrambled(nfc(text), draws, words)
 
 
 class ScrambleConditions:
@@ -97,9 +92,7 @@ class ScrambleConditions:
             LetterConditions(levels, settings) if unit == "letter" else OrderConditions(levels, settings)
             for unit, levels in of_unit.items()
         ]
-        self._shares = {
-            level: operation.texts for level, operation in operations.items() if operation.texts < 1
-        }
+        self._shares = {level: given.texts for level, given in operations.items() if given.texts < 1}
         self._complete = len(of_unit) == 1 and len(of_unit[next(iter(of_unit))]) == len(operations)
 
     def scrambled(self, plain: str, draws: TextRandom, words: Collection[int] | None) -> dict[str, Scrambled]:
@@ -132,26 +125,20 @@ def _conditions(
 class SharedWords:
     """The words of one version of a text in relation to those of the other versions."""
 
-    places: tuple[
-        int, ...
-    ]  # each word's place in the row of draws: that of the same word in the first version, or one of its own
+    # each word's place in the row of draws: that of the same word in the first version, or one of its own
+    places: tuple[int, ...]
     words: frozenset[int]  # the words that every version has, equally often
 
 
 def shared_words(versions: Sequence[tuple[str, Sequence[int]]]) -> list[SharedWords]:
-    """Relate the words of versions of one text.
+    """Relate the words of versions of one text, each given with the places of its starred words.
 
-    Parameters
-    ----------
-    versions : sequence of (str, sequence of int)
-        Each version's text, and the places of its starred words: equally many in each, which correspond in their order.
-        Other words correspond by their letters and their number of earlier occurrences.
+    Starred words, equally many in each version, correspond in their order; other words by their letters and their
+    number of earlier occurrences.
     """
     rows = [[word.text for word in find_words(nfc(text))] for text, _ in versions]
     counts = [Counter(row) for row in rows]
-    equally_often = {
-        name for name, count in counts[0].items() if all(count == other[name] for other in counts)
-    }
+    equally_often = {name for name, n in counts[0].items() if all(n == other[name] for other in counts)}
     slots: dict[object, int] = {}
     related = []
     for number, (row, (_, starred)) in enumerate(zip(rows, versions, strict=True)):
@@ -162,11 +149,8 @@ def shared_words(versions: Sequence[tuple[str, Sequence[int]]]) -> list[SharedWo
             key = ("starred", starred.index(index)) if index in starred else occurrence
             seen[name] += 1
             places.append(slots.setdefault(key, index if number == 0 else len(slots)))
-        related.append(
-            SharedWords(
-                tuple(places), frozenset(index for index, name in enumerate(row) if name in equally_often)
-            )
-        )
+        common = frozenset(index for index, name in enumerate(row) if name in equally_often)
+        related.append(SharedWords(tuple(places), common))
     return related
 
 
@@ -223,11 +207,7 @@ class Occurrences:
 
 
 def scramble_stream(
-    texts: Iterable[str],
-    operation: OperationSpec,
-    *,
-    seed: int,
-    settings: ScrambleSettings = DEFAULT,
+    texts: Iterable[str], operation: OperationSpec, *, seed: int, settings: ScrambleSettings = DEFAULT
 ) -> Iterator[Scrambled]:
     """Yield the texts scrambled, one by one as they come."""
     seen = Occurrences()

@@ -66,9 +66,8 @@ class Option:
             return text in _YES
         whole = text.isascii() and text.isdecimal() and not isinstance(given, bool)
         if not whole or not self.low <= int(text) <= self.high:
-            raise UserError(
-                f"{where}: {self.name} is {given!r}; it is a whole number from {self.low} to {self.high}"
-            )
+            bounds = f"a whole number from {self.low} to {self.high}"
+            raise UserError(f"{where}: {self.name} is {given!r}; it is {bounds}")
         return int(text)
 
 
@@ -108,21 +107,15 @@ class Preset:
 class ScrambleType:
     """A way to scramble texts."""
 
-    # ``family:position``, as written in a study: ``keep: first_and_last`` is ``keep:first_and_last``
-    name: str
-    # what is moved, put in or taken out: letters of a word, words of a sentence, sentences of a text
-    unit: Unit
+    name: str  # ``family:position``; a study may write ``keep: first_and_last`` for ``keep:first_and_last``
+    unit: Unit  # what is moved, put in or taken out: letters of a word, words of a sentence, sentences of a text
     operation: Operates  # what is done to them
     eligibility: str  # what it changes, in words
     source: str  # where the type was described
-    # the rule itself, or a function of a language and the options that gives it
-    rule: ScrambleRule | RuleMaker
+    rule: ScrambleRule | RuleMaker  # the rule itself, or what gives it for a language and options
     min_letters: int = 2  # fewest letters of a word that it changes unless the option says otherwise
-    # options of this type; letter types have ``min_letters``, ``spaced``, ``gap`` and ``unspaced`` beside
-    # them
-    own_options: tuple[Option, ...] = ()
-    # names that papers use for the type as it is; ``ALIAS-50`` also sets the rate to 50 %
-    aliases: tuple[str, ...] = ()
+    own_options: tuple[Option, ...] = ()  # those that not all letter types have
+    aliases: tuple[str, ...] = ()  # names in papers for it as it is; ``ALIAS-50`` sets the rate to 50 %
     presets: tuple[Preset, ...] = ()  # names that papers use for the type with certain options
     does: str = ""  # what it does, in the words of a Method section; ``{letters}`` or ``{pair}`` are the letters that it changes
 
@@ -181,16 +174,10 @@ def _substituted(position: str) -> RuleMaker:
         known = alphabet(language, f"substitute:{position}")
         replacements = Replacements(known, str(options["cv"]), str(options["shape"]))
         of_class = str(options["letters"])
+        distance, letter = (int(options.get(name, 1)) for name in ("distance", "letter"))
         _refuse_what_changes_nothing(position, of_class, known, replacements, options)
         makes = SubstitutedOne if options["count"] == 1 else Substituted
-        return makes(
-            position,
-            int(options.get("distance", 1)),
-            of_class,
-            int(options.get("letter", 1)),
-            known,
-            replacements=replacements,
-        )
+        return makes(position, distance, of_class, letter, known, replacements=replacements)
 
     return rule
 
@@ -199,13 +186,10 @@ def _refuse_what_changes_nothing(
     position: str, of_class: str, known: Alphabet, replacements: Replacements, options: Mapping[str, Value]
 ) -> None:
     """Refuse options under which no letter of the class has another that may replace it."""
-    meant = [
-        letter
-        for letter in known.letters
-        if of_class == "any" or known.letter_class(letter) == of_class.removesuffix("s")
-    ]
-    if any(replacements.of(letter, letter) for letter in meant):
-        return
+    for letter in known.letters:
+        of_kind = of_class == "any" or known.letter_class(letter) == of_class.removesuffix("s")
+        if of_kind and replacements.of(letter, letter):
+            return
     written = ", ".join(f"{name}: {options[name]}" for name in ("letters", "shape", "cv"))
     raise UserError(
         f"substitute:{position} with {written} can change no word of language {known.language!r}: no letter of the "
@@ -220,12 +204,11 @@ def _all_substituted(language: str, options: Mapping[str, Value]) -> ScrambleRul
 
 
 def _inserted(position: str) -> RuleMaker:
-    return lambda language, options: Inserted(
-        position,
-        int(options["count"]),
-        alphabet(language, f"insert:{position}"),
-        full=options["fewer"] != "make",
-    )
+    def rule(language: str, options: Mapping[str, Value]) -> ScrambleRule:
+        known = alphabet(language, f"insert:{position}")
+        return Inserted(position, int(options["count"]), known, full=options["fewer"] != "make")
+
+    return rule
 
 
 def _deleted(position: str) -> RuleMaker:
@@ -296,9 +279,8 @@ Options = tuple[tuple[str, Value], ...]
 class Operation:
     """A scramble type with options, at a rate."""
 
-    type: ScrambleType  # what is done
-    # share of the eligible words (for words that move: of the sentences) that change, 0 to 1
-    rate: float = 1.0
+    type: ScrambleType
+    rate: float = 1.0  # share of the eligible words (for words that move: sentences) that change, 0 to 1
     # share of the texts that change at all, 0 to 1: each text has its own stable draw, so texts that change at a
     # lower share also do at a higher one; how many do in a list is met on average only
     texts: float = 1.0
@@ -453,10 +435,8 @@ def parse_operation(
     named = _names().get(operation.said.lower())
     by_itself = named is not None and named.preset.rate == inside
     if rate is not None and inside is not None and not by_itself and checked_rate(rate) != inside:
-        raise UserError(
-            f"scramble {given!r} already says rate {inside:g}, but rate {rate:g} is given as well",
-            mend="Say the rate once.",
-        )
+        twice = f"already says rate {inside:g}, but rate {rate:g} is given as well"
+        raise UserError(f"scramble {given!r} {twice}", mend="Say the rate once.")
     chosen_rate = rate if rate is not None else inside
     if chosen_rate is None:
         chosen_rate = 1.0 if operation.type.unit == "sentence" else default_rate

@@ -73,10 +73,10 @@ _UNTOUCHED = 0.25  # share of items with the untouched symbol among the options 
 class Described:
     """Shapes that a released question describes."""
 
-    family: ReleasedFamily  # rotation, flip, add_subtract or composite
-    # shape by the way in which symbols are placed (as said where there is one way only); None where the question
-    # cannot be read
-    drawings: Mapping[str, Ink] | None
+    family: ReleasedFamily
+    drawings: (
+        Mapping[str, Ink] | None
+    )  # shapes by how symbols are placed; None if the question cannot be read
     reason: str = ""  # why it cannot
 
 
@@ -98,7 +98,7 @@ def describe(question: str, style: str = "sans") -> Described:
     if not symbols:
         return Described(family, None, "it names no symbol")
     if missing := [symbol for symbol in symbols if not symbol or not has_glyph(symbol, style)]:
-        return Described(family, None, f"a symbol is {'empty' if not missing[0] else 'not in the font'}")
+        return Described(family, None, f"a symbol is {'not in the font' if missing[0] else 'empty'}")
     inks = {symbol: glyph(symbol, style) for symbol in symbols}
     for pattern, draw in _FORMS:
         if match := re.search(pattern, question):
@@ -236,12 +236,10 @@ class ReleasedGeometry:
 class KeyReading:
     """Comparison of one released key with the rendering."""
 
-    item: ReleasedGeometry  # the question
-    # agree: the described shape looks like the key
-    verdict: Verdict
+    item: ReleasedGeometry
+    verdict: Verdict  # agree: the described shape looks like the key
     way: str  # how the symbols were placed in the drawing that is nearest to the key
-    # the three symbols that this drawing looks like most, with similarities
-    nearest: tuple[tuple[str, float], ...]
+    nearest: tuple[tuple[str, float], ...]  # the three symbols that it looks like most, with similarities
     key_match: float | None  # similarity to the key
     note: str = ""  # why it cannot be interpreted
 
@@ -251,14 +249,11 @@ class GeometryFaults:
     """Errors in the released letter-geometry items."""
 
     readings: tuple[KeyReading, ...]  # one for each question, in the order of the file
-    # lines of questions that are word for word the same and have different keys
-    contradictions: tuple[tuple[int, int], ...]
-    # lines whose options hold two symbols that look the same (O and 0), one of them the key
-    two_right: tuple[int, ...]
+    contradictions: tuple[tuple[int, int], ...]  # lines of the same question with different keys
+    two_right: tuple[int, ...]  # lines where another option looks like the key (O and 0)
     empty_symbol: tuple[int, ...]  # lines that name an empty symbol
     common_options: tuple[str, ...]  # the three options that stand in most items
-    # items answered rightly by "the option that is none of these three" (the key where exactly one is left)
-    leak: int
+    leak: int  # items whose key is the one option that is none of these three
     non_ascii: tuple[int, ...]  # lines whose key is not ASCII: more than one token for many models
 
     def by_verdict(self) -> Mapping[str, int]:
@@ -279,16 +274,12 @@ def _item(record: Mapping[str, Any], where: str, number: int) -> ReleasedGeometr
     question, options, right = (record.get(key) for key in ("centerpiece", "options", "correct_options"))
     if not isinstance(question, str) or not question:
         raise UserError(f"{where}: 'centerpiece' is missing or no text")
-    if (
-        not isinstance(options, list)
-        or len(options) < 2
-        or not all(isinstance(o, str) and o for o in options)
-    ):
+    symbols = isinstance(options, list) and all(isinstance(option, str) and option for option in options)
+    if not symbols or len(options) < 2:
         raise UserError(f"{where}: options are {options!r}; they are two or more symbols")
     if not isinstance(right, list) or len(right) != 1 or right[0] not in range(len(options)):
-        raise UserError(
-            f"{where}: correct_options is {right!r}; it is one place among {len(options)} options"
-        )
+        among = f"one place among {len(options)} options"
+        raise UserError(f"{where}: correct_options is {right!r}; it is {among}")
     return ReleasedGeometry(question, tuple(options), options[right[0]], released_family(question), number)
 
 
@@ -352,25 +343,19 @@ def _contradictions(items: Sequence[ReleasedGeometry]) -> tuple[tuple[int, int],
     asked: dict[str, list[ReleasedGeometry]] = defaultdict(list)
     for item in items:
         asked[item.question].append(item)
-    return tuple(
-        (one.line, other.line)
-        for same_question in asked.values()
-        for place, one in enumerate(same_question)
-        for other in same_question[place + 1 :]
-        if one.answer != other.answer
-    )
+    pairs = (pair for alike in asked.values() for pair in itertools.combinations(alike, 2))
+    return tuple((one.line, other.line) for one, other in pairs if one.answer != other.answer)
 
 
 @dataclass(frozen=True)
 class GeometryItem:
     """A question with its four options."""
 
-    question: GeometryQuestion  # the question; its answer is one of the options
+    question: GeometryQuestion  # its answer is one of the options
     options: tuple[str, ...]  # four symbols, in the order in which they stand
     likeness: tuple[float, ...]  # how much the computed shape looks like each option, 0 to 1
     group: int  # number of the list of options within the family; four items share it
-    # options that a plausible error gives: the untouched symbol, or the result of another operation of the family
-    errors: tuple[str, ...]
+    errors: tuple[str, ...]  # options that a plausible error gives
 
     @property
     def answer(self) -> str:
@@ -454,23 +439,16 @@ def _group(
             by_answer.setdefault(question.answer, []).append(question)
     if not by_answer:
         return []
-    first = {
-        answer: fitting
-        for answer, candidates in by_answer.items()
-        if (fitting := [question for question in candidates if _returns(question)])
-    }
-    first = first or by_answer
+    returns = {answer: list(filter(_returns, candidates)) for answer, candidates in by_answer.items()}
+    first = {answer: fitting for answer, fitting in returns.items() if fitting} or by_answer
     # Answers with many questions are begun with more often, so that few questions stay over at the end.
-    starts = draw.choices(
-        list(first), weights=[len(candidates) ** 2 for candidates in first.values()], k=_TRIES
-    )
+    weights = [len(candidates) ** 2 for candidates in first.values()]
     best: tuple[float, list[GeometryQuestion]] = (-1.0, [])
-    for start in starts:
+    for start in draw.choices(list(first), weights=weights, k=_TRIES):
         group = _grown(draw.choice(first[start]), by_answer, draw)
         if len(group) == OPTIONS:
-            worth = sum(
-                _temptation(one, other.answer) for one in group for other in group if one is not other
-            )
+            pairs = itertools.permutations(group, 2)
+            worth = sum(_temptation(one, other.answer) for one, other in pairs)
             best = max(best, (worth, group), key=lambda pair: pair[0])
     return best[1]
 
@@ -527,14 +505,9 @@ def plausible_errors(question: GeometryQuestion) -> frozenset[str]:
 
 
 def _item_of_set(question: GeometryQuestion, options: tuple[str, ...], group: int) -> GeometryItem:
-    similar = likeness(question)
-    return GeometryItem(
-        question,
-        options,
-        tuple(similar.get(option, 0.0) for option in options),
-        group,
-        tuple(option for option in options if option in plausible_errors(question)),
-    )
+    similar = tuple(likeness(question).get(option, 0.0) for option in options)
+    errors = tuple(option for option in options if option in plausible_errors(question))
+    return GeometryItem(question, options, similar, group, errors)
 
 
 _QUOTED = re.compile(r'"([^"]+)"')

@@ -136,25 +136,19 @@ def _curve(start: Point, points: tuple[Point, ...]) -> list[Point]:
         for step in range(1, _CURVE_STEPS + 1):
             t = step / _CURVE_STEPS
             weights = ((1 - t) ** 2, 2 * t * (1 - t), t**2)
-            flat.append(
-                (
-                    weights[0] * start[0] + weights[1] * control[0] + weights[2] * end[0],
-                    weights[0] * start[1] + weights[1] * control[1] + weights[2] * end[1],
-                )
+            x, y = (
+                weights[0] * start[axis] + weights[1] * control[axis] + weights[2] * end[axis]
+                for axis in (0, 1)
             )
+            flat.append((x, y))
         start = end
     return flat
 
 
 def _filled(contours: list[list[Point]]) -> Ink:
     """Fill contours by the non-zero winding rule, sampled at the middle of each pixel."""
-    edges = np.array(
-        [
-            (*point, *other)
-            for points in contours
-            for point, other in zip(points, points[1:] + points[:1], strict=True)
-        ]
-    )
+    pairs = [pair for points in contours for pair in zip(points, points[1:] + points[:1], strict=True)]
+    edges = np.array([(*point, *other) for point, other in pairs])
     low, high = edges.reshape(-1, 2).min(axis=0), edges.reshape(-1, 2).max(axis=0)
     width, height = (np.ceil((high - low) / UNITS_PER_PIXEL).astype(int) + 2).tolist()
     x0, y0, x1, y1 = ((edges - np.tile(low, 2)) / UNITS_PER_PIXEL + 0.5).T
