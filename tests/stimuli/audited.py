@@ -9,32 +9,14 @@ ORIGIN = Provenance(source="made", source_id=None, split=None, licence=None, ope
 
 def item(item_id, text, answer=None, *, role="test", set_name="words", condition=None, choices=None, **also):
     shown = {"text": text, **also.pop("shown", {})}
-    return Item(
-        item_id,
-        set_name,
-        role,
-        condition or {},
-        shown,
-        also.pop("intact", {}),
-        choices,
-        answer,
-        ORIGIN,
-        **also,
-    )
+    told = (item_id, set_name, role, condition or {}, shown, also.pop("intact", {}), choices, answer)
+    return Item(*told, ORIGIN, **also)
 
 
 def change(intact, shown, *, displaced=2):
-    made = {
-        "field": "text",
-        "word": 0,
-        "start": 0,
-        "intact": intact,
-        "shown": shown,
-        "permutation": [1, 0, *range(2, len(shown))] if displaced else list(range(len(shown))),
-        "displaced": displaced,
-        "mean_displacement": 0.5,
-    }
-    return made
+    order = [1, 0, *range(2, len(shown))] if displaced else list(range(len(shown)))
+    moved = {"permutation": order, "displaced": displaced, "mean_displacement": 0.5}
+    return {"field": "text", "word": 0, "start": 0, "intact": intact, "shown": shown, **moved}
 
 
 def told(audit, section):

@@ -78,20 +78,14 @@ def test_items_of_an_exemplars_carrier_are_named():
 
 
 def test_an_answer_in_its_question_is_a_leak_unless_the_other_choice_stands_there_too():
-    def asked(item_id, question):
-        return item(
-            item_id,
-            "Something scrambled.",
-            "baker",
-            choices=("baker", "sailor"),
-            shown={"question": question},
-            intact={"text": "Something intact."},
-        )
-
+    about = {"choices": ("baker", "sailor"), "intact": {"text": "Something intact."}}
     items = [
-        asked("gives", "Was it the Baker, who sings?"),
-        asked("both", "Was it the baker or the sailor?"),
-        asked("none", "Who sings in the bakery?"),
+        item(name, "Something scrambled.", "baker", shown={"question": question}, **about)
+        for name, question in (
+            ("gives", "Was it the Baker, who sings?"),
+            ("both", "Was it the baker or the sailor?"),
+            ("none", "Who sings in the bakery?"),
+        )
     ]
     audit = audit_items(items, language="en")
     assert audit.leaks is not None
@@ -99,20 +93,16 @@ def test_an_answer_in_its_question_is_a_leak_unless_the_other_choice_stands_ther
 
 
 def test_changed_forms_that_are_words_and_changes_that_change_nothing_are_found():
-    def with_change(item_id, one):
-        return item(
-            item_id,
-            one["shown"],
-            condition={"position": "initial"},
-            intact={"text": one["intact"]},
-            changes=(one,),
-        )
-
+    changes = {
+        "a": change("trial", "trail"),
+        "b": change("judge", "jugde"),
+        "c": change("level", "level", displaced=0),
+        "d": {**change("cat dog", "dog cat"), "unit": "word"},
+    }
+    initial = {"position": "initial"}
     items = [
-        with_change("a", change("trial", "trail")),
-        with_change("b", change("judge", "jugde")),
-        with_change("c", change("level", "level", displaced=0)),
-        with_change("d", {**change("cat dog", "dog cat"), "unit": "word"}),
+        item(name, one["shown"], condition=initial, intact={"text": one["intact"]}, changes=(one,))
+        for name, one in changes.items()
     ]
     audit = audit_items(items, language="en")
     assert audit.changes is not None
@@ -125,19 +115,16 @@ def test_changed_forms_that_are_words_and_changes_that_change_nothing_are_found(
 
 def test_changed_forms_that_are_words_are_no_fault_of_a_copy_of_a_published_procedure():
     for operation, level in (("published RS", "look"), ("shuffle", "mend")):
-        made = item(
-            "a", "trail", condition={"c": "s"}, intact={"text": "trial"}, changes=(change("trial", "trail"),)
-        )
+        changed = {"intact": {"text": "trial"}, "changes": (change("trial", "trail"),)}
+        made = item("a", "trail", condition={"c": "s"}, **changed)
         copy = replace(made, provenance={**ORIGIN, "operation": operation})
         (line,) = told(audit_items([copy], language="en"), "changes")
         assert line.startswith(f"{level}: words: 1 ") and "trail" in line
 
 
 def test_the_place_of_the_right_answer_is_found_out():
-    items = [
-        item(f"i{n}", f"text {n}", f"right{n}", choices=(f"right{n}", f"wrong{n}", f"worse{n}"))
-        for n in range(30)
-    ]
+    choices = [(f"right{n}", f"wrong{n}", f"worse{n}") for n in range(30)]
+    items = [item(f"i{n}", f"text {n}", own[0], choices=own) for n, own in enumerate(choices)]
     audit = audit_items(items, language="en")
     assert audit.choices is not None
     (own,) = audit.choices.sets
@@ -155,35 +142,16 @@ def mixed_study(seed=1):
     for number in range(60):
         text = " ".join(draw.sample(words, 5))
         label = "AB"[number % 2]
-        made.append(
-            item(
-                f"ab{number}",
-                text + ("." if label == "A" else ""),
-                label,
-                choices=("A", "B"),
-                set_name="marks",
-                condition={"task": "marks"},
-                covariates={"letters": len(text), "zipf": draw.random()},
-            )
-        )
+        own = {"condition": {"task": "marks"}, "covariates": {"letters": len(text), "zipf": draw.random()}}
+        text += "." if label == "A" else ""
+        made.append(item(f"ab{number}", text, label, choices=("A", "B"), set_name="marks", **own))
     for number in range(6):
         word = draw.choice(words)
-        made += [
-            item(
-                f"w{number}",
-                shown,
-                word,
-                condition={"position": level},
-                intact={"text": word},
-                choices=tuple(sorted((word, f"{word}x"))),
-                covariates={"letters": len(word)},
-                changes=changes,
-            )
-            for level, shown, changes in (
-                ("intact", word, ()),
-                ("reversed", word[::-1], (change(word, word[::-1]),)),
-            )
-        ]
+        turned = word[::-1]
+        own = {"choices": tuple(sorted((word, f"{word}x"))), "covariates": {"letters": len(word)}}
+        for level, shown, changes in (("intact", word, ()), ("reversed", turned, (change(word, turned),))):
+            own |= {"condition": {"position": level}, "changes": changes, "intact": {"text": word}}
+            made.append(item(f"w{number}", shown, word, **own))
     made.append(item("x", "baker <b>&", "A", role="exemplar", choices=("A", "B"), set_name="marks"))
     return made
 
@@ -203,13 +171,8 @@ def test_a_second_build_gives_the_same_bytes_and_a_valid_file(tmp_path):
     Draft202012Validator.check_schema(schema)
     Draft202012Validator(schema).validate(json.loads(content))
     drawn = {path.name for path in files[0] if path.suffix == ".svg"}
-    assert drawn == {
-        "balance-answer.svg",
-        "balance-position.svg",
-        "changes.svg",
-        "choices.svg",
-        "shortcut.svg",
-    }
+    names = ("balance-answer", "balance-position", "changes", "choices", "shortcut")
+    assert drawn == {f"{name}.svg" for name in names}
 
 
 def test_the_order_of_items_changes_no_finding_of_the_shortcut_test():
@@ -260,14 +223,10 @@ def test_covariates_that_follow_from_the_condition_are_shown_and_not_flagged():
         frequency = "high" if number % 2 else "low"
         fixed = {"letters": draw.randint(4, 8), "zipf": draw.gauss(5 if frequency == "high" else 3, 0.3)}
         for level, changed in (("intact", 0), ("initial", draw.choice((1, 2)))):
-            items.append(
-                item(
-                    f"i{number}",
-                    f"text {number} {level}",
-                    condition={"position": level, "frequency": frequency},
-                    covariates={**fixed, "changed_words": changed},
-                )
-            )
+            condition = {"position": level, "frequency": frequency}
+            measured = {**fixed, "changed_words": changed}
+            text = f"text {number} {level}"
+            items.append(item(f"i{number}", text, condition=condition, covariates=measured))
     audit = audit_items(items, language="en")
     assert audit.balance is not None
     by = {one.by: {c.name: c for c in one.covariates} for one in audit.balance.groupings}
@@ -281,15 +240,10 @@ def test_covariates_that_follow_from_the_condition_are_shown_and_not_flagged():
 def of_answers(number, apart):
     """Items of two answer classes whose word frequency is so many standard deviations apart on average."""
     draw = random.Random(5)
+    zipfs = [draw.gauss(4 + apart * (n % 2), 1) for n in range(number)]
     return [
-        item(
-            f"i{n}",
-            f"text {n}",
-            "AB"[n % 2],
-            choices=("A", "B"),
-            covariates={"zipf": draw.gauss(4 + apart * (n % 2), 1)},
-        )
-        for n in range(number)
+        item(f"i{n}", f"text {n}", "AB"[n % 2], choices=("A", "B"), covariates={"zipf": value})
+        for n, value in enumerate(zipfs)
     ]
 
 
@@ -316,12 +270,8 @@ def of_lists(number, split):
     return audit_items(items, language="en", lists=lists)
 
 
-def test_items_that_a_list_shows_in_different_conditions_are_compared():
-    (line,) = told(of_lists(20, 10), "balance")
-    assert line.startswith("look: words: ")
-    assert "zipf (1.69)" in line and "chance" not in line
-
-
-def test_two_items_a_condition_differ_by_no_more_than_their_own_spread_allows():
-    (line,) = told(of_lists(4, 2), "balance")
-    assert "zipf (1.55)" in line and "chance" in line
+def test_items_that_a_list_shows_in_different_conditions_are_compared_by_what_their_spread_allows():
+    for number, difference in ((20, "1.69"), (4, "1.55")):
+        (line,) = told(of_lists(number, number // 2), "balance")
+        assert line.startswith("look: words: ") and f"zipf ({difference})" in line
+        assert ("chance" in line) == (number == 4)

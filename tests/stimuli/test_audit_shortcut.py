@@ -12,8 +12,8 @@ from stimuli.audit.findings import cluster_interval, exact_interval, sidak
 from stimuli.audit.shortcut import ENOUGH_ITEMS, MARGIN, folds_of, groups_of, shortcut_test
 from stimuli.htest.released import RELEASED_TASKS, load_released
 from stimuli.htest.rules import rules
-from stimuli.item import Item, Provenance
 from stimuli.recipes.htest import generate
+from tests.stimuli.audited import item
 
 FRESH = 2000
 NOUNS = "baker sailor farmer painter lawyer gardener singer doctor potter miner ladder bottle candle blanket hammer"
@@ -21,23 +21,16 @@ VERBS = "paints sells moves finds cleans repairs borrows watches counts drops mi
 WORDS = f"{NOUNS} {VERBS}".split()
 
 
-def labelled(task, number, text, answer, pair=None, operation="made"):
-    origin = Provenance(
-        source="H-TEST", source_id=None, split=None, licence=None, operation=operation, seed=None
-    )
+def labelled(task, number, text, answer, pair=None):
     covariates = {} if pair is None else {"pair": pair}
-    return Item(
-        f"{task}-{number:05d}",
-        task,
-        "test",
-        {},
-        {"text": text},
-        {},
-        ("A", "B"),
-        answer,
-        origin,
-        covariates=covariates,
+    return item(
+        f"{task}-{number:05d}", text, answer, set_name=task, choices=("A", "B"), covariates=covariates
     )
+
+
+def shortcut_of(task, items, **settings):
+    (own,) = shortcut_test({task: items}, language="en", seed=1, **settings).tasks
+    return own
 
 
 def sentences(number, seed=1):
@@ -61,46 +54,23 @@ def released(shared):
     return shortcut_test(items, language="en", seed=1, about=about)
 
 
-def test_released_repeated_word_is_told_by_the_number_of_tokens(released):
-    (own,) = [one for one in released.tasks if one.task == "repeated_word"]
-    assert own.best is not None and own.best > 0.9 and own.verdict == "leaks"
-
-
-def test_released_rhyme_is_told_by_the_rarity_of_its_words(released):
-    (own,) = [one for one in released.tasks if one.task == "rhyme"]
-    assert own.verdict == "leaks" and own.best is not None and own.best > 0.9
-    assert {one.feature for one in own.telling[:2]} == {"zipf_mean", "zipf_min"}
-    assert own.telling[0].alone > 0.9
-
-
-def test_no_released_task_passes(released):
+def test_no_released_task_passes_and_rhyme_is_told_by_the_rarity_of_its_words(released):
     assert {one.verdict for one in released.tasks} <= {"leaks", "too few to tell"}
     assert sum(one.verdict == "leaks" for one in released.tasks) >= 8
+    by_name = {one.task: one for one in released.tasks}
+    for name in ("repeated_word", "rhyme"):
+        assert by_name[name].verdict == "leaks" and by_name[name].best > 0.9
+    telling = by_name["rhyme"].telling
+    assert {one.feature for one in telling[:2]} == {"zipf_mean", "zipf_min"} and telling[0].alone > 0.9
 
 
 def test_released_letter_geometry_is_told_by_its_option_lists(shared):
     path = shared / "data" / "htest" / "letter_geometry" / "letter_geometry_test.jsonl"
-    origin = Provenance(
-        source="H-TEST", source_id=None, split=None, licence=None, operation="released", seed=None
-    )
     items = []
-    for number, line in enumerate(path.read_text("utf-8").splitlines()):
-        one = json.loads(line)
+    for number, one in enumerate(map(json.loads, path.read_text("utf-8").splitlines())):
         options = tuple(one["options"])
         answer = options[one["correct_options"][0]]
-        items.append(
-            Item(
-                f"g{number}",
-                "geometry",
-                "test",
-                {},
-                {"text": one["centerpiece"]},
-                {},
-                options,
-                answer,
-                origin,
-            )
-        )
+        items.append(item(f"g{number}", one["centerpiece"], answer, set_name="geometry", choices=options))
     audit = audit_items(items, language="en")
     assert audit.choices is not None and audit.shortcut is None
     best = audit.choices.sets[0].heuristics[0]
@@ -115,7 +85,7 @@ def test_a_leak_in_a_study_table_is_found_and_named():
     for number, text in enumerate(sentences(200)):
         answer = "AB"[number % 2]
         items.append(labelled("table", number, text + (" indeed" if answer == "A" else ""), answer))
-    (own,) = shortcut_test({"table": items}, language="en", seed=1).tasks
+    own = shortcut_of("table", items)
     assert own.verdict == "leaks" and own.best == 1.0
     assert {"words", "word: indeed"} <= {one.feature for one in own.telling}
     assert own.telling[0].alone == 1.0
@@ -128,8 +98,7 @@ def test_a_leak_by_vocabulary_alone_is_found():
         answer = draw.choice("AB")
         pool = WORDS[:20] if answer == "A" else WORDS[10:]
         items.append(labelled("pools", number, " ".join(draw.sample(pool, 5)), answer))
-    about = {"pools": {"frequency", "length", "letters", "tokens"}}
-    (own,) = shortcut_test({"pools": items}, language="en", seed=1, about=about).tasks
+    own = shortcut_of("pools", items, about={"pools": {"frequency", "length", "letters", "tokens"}})
     assert own.verdict == "leaks" and own.best is not None and own.best > 0.75
 
 
@@ -143,21 +112,21 @@ def test_words_dealt_equally_to_both_answers_are_no_shortcut():
         items += [
             labelled("dealt", len(items) + n, f"take {word}", answer, n) for n, word in enumerate(dealt)
         ]
-    (own,) = shortcut_test({"dealt": items}, language="en", seed=1).tasks
+    own = shortcut_of("dealt", items)
     assert own.lower is not None and own.lower < 0.5
 
 
 @pytest.mark.full
 def test_random_labels_do_not_pass_with_few_items_and_do_with_many():
-    (few,) = shortcut_test({"none": random_labels(ENOUGH_ITEMS - 2, 2)}, language="en", seed=1).tasks
+    few = shortcut_of("none", random_labels(ENOUGH_ITEMS - 2, 2))
     assert few.verdict == "too few to tell" and few.in_words() == "too few to tell: 1998"
-    (many,) = shortcut_test({"none": random_labels(6000, 2)}, language="en", seed=1).tasks
+    many = shortcut_of("none", random_labels(6000, 2))
     assert many.verdict == "passes" and many.upper is not None and many.upper <= 0.5 + MARGIN
 
 
 def test_a_handful_of_items_is_too_few_and_no_error():
     items = [labelled("few", n, text, "AB"[n % 2]) for n, text in enumerate(sentences(6))]
-    (own,) = shortcut_test({"few": items}, language="en", seed=1).tasks
+    own = shortcut_of("few", items)
     assert own.verdict == "too few to tell" and not own.accuracy and own.best is None
 
 
@@ -168,7 +137,7 @@ def test_texts_that_repeat_are_never_split_between_training_and_test():
     for text in sentences(40, 7):
         answer = draw.choice("AB")
         items += [labelled("copies", len(items) + n, text, answer) for n in range(6)]
-    (own,) = shortcut_test({"copies": items}, language="en", seed=1).tasks
+    own = shortcut_of("copies", items)
     assert own.groups == 40
     assert own.lower is not None and own.lower < 0.5
 
@@ -219,12 +188,9 @@ def test_groups_follow_pairs_texts_and_where_neither_is_known_shared_words():
 @pytest.mark.parametrize("name", sorted(rules()))
 def test_no_shortcut_sorts_the_fresh_items_of_our_rules(name):
     items = [
-        labelled(name, one.number, one.text, one.label, one.pair, f"rule:{name}")
+        labelled(name, one.number, one.text, one.label, one.pair)
         for one in generate(name, exemplars=0, items=FRESH, seed=20240601).test
     ]
-    test = shortcut_test(
-        {name: items}, language="en", seed=1, about={name: rules()[name].about}, together=len(rules())
-    )
-    (own,) = test.tasks
+    own = shortcut_of(name, items, about={name: rules()[name].about}, together=len(rules()))
     assert own.items >= ENOUGH_ITEMS and own.verdict == "passes", (own.accuracy, own.telling)
     assert own.upper is not None and own.upper <= 0.5 + MARGIN

@@ -16,14 +16,9 @@ from tests.stimuli.designs import word_records
 
 
 def words_and_nonwords(bases, fillers, *, levels):
-    records = word_records(
-        drawable_words("en", WordBounds((6, 8), (4.0, 5.0)))[:bases], source="t", fillers=()
-    )
-    return list(
-        lexical_decision_items(
-            records, ItemDesign(factor="form", levels=levels, seed=1, on_bad="skip"), {"fillers": fillers}
-        ).items
-    )
+    records = word_records(drawable_words("en", WordBounds((6, 8), (4.0, 5.0)))[:bases], source="t")
+    design = ItemDesign(factor="form", levels=levels, seed=1, on_bad="skip")
+    return list(lexical_decision_items(records, design, {"fillers": fillers}).items)
 
 
 FORMS = {"word": "none", "TL": "transpose:internal", "SL": "substitute:internal"}
@@ -78,64 +73,35 @@ def test_fillers_longer_than_every_nonword_are_a_shortcut():
     made = words_and_nonwords(60, 0, levels={"TL": "transpose:internal", "SL": "substitute:internal"})
     longer = drawable_words("en", WordBounds((10, 12), (3.5, 5.0)))[:60]
     pattern = made[0]
-    words = [
-        replace(
-            pattern,
-            item_id=word,
-            role="filler",
-            condition={},
-            shown={"word": word},
-            answer="word",
-            changes=(),
-            covariates={**pattern.covariates, "relation": "same"},
-        )
-        for word in longer
-    ]
+    covariates = {**pattern.covariates, "relation": "same"}
+    own = {"role": "filler", "condition": {}, "answer": "word", "changes": (), "covariates": covariates}
+    words = [replace(pattern, item_id=word, shown={"word": word}, **own) for word in longer]
     audit = audit_items([*made, *words], language="en")
     assert any("100%" in line and line.startswith("mend") for line in told(audit, "shortcut"))
     assert any("letters" in line and line.startswith("mend") for line in told(audit, "balance"))
 
 
-def lines(shown, role="test"):
-    """Return a sentence in the conditions of two factors."""
-    return [
-        replace(item("a", text, role=role), condition={"position": position, "length": length})
-        for (position, length), text in shown.items()
+def told_of_changes(shown, intact=None):
+    """Return what is said of items shown in the conditions of two factors, as (item, position): (low, high)."""
+    items = [
+        item(name, text, condition={"position": position, "length": length}, intact={"text": intact or ""})
+        for (name, position), texts in shown.items()
+        for length, text in zip(("low", "high"), texts, strict=True)
     ]
+    return told(audit_items(items, language="en", shortcut=False), "changes")
 
 
 def test_levels_that_show_every_item_alike_are_to_be_mended():
-    same = lines({("internal", "low"): "wrods", ("internal", "high"): "wrods"})
-    audit = audit_items(same, language="en", shortcut=False)
-    (found,) = told(audit, "changes")
+    (found,) = told_of_changes({("a", "internal"): ("wrods", "wrods")})
     assert found.startswith("mend: ") and all(name in found for name in ("low", "high", "length"))
 
 
 def test_levels_that_show_some_items_alike_are_counted():
-    some = [
-        *lines({("internal", "low"): "wrods", ("internal", "high"): "words"}),
-        *[
-            replace(one, item_id="b")
-            for one in lines({("internal", "low"): "lettres", ("internal", "high"): "lettres"})
-        ],
-    ]
-    audit = audit_items(
-        [replace(one, intact={"text": "as it was"}) for one in some], language="en", shortcut=False
-    )
-    (found,) = told(audit, "changes")
+    some = {("a", "internal"): ("wrods", "words"), ("b", "internal"): ("lettres", "lettres")}
+    (found,) = told_of_changes(some, "as it was")
     assert found.startswith("look: ") and " of length " in found and " 1 of 2 " in found
 
 
 def test_intact_texts_are_the_same_under_every_option_of_a_scramble():
-    crossed = lines(
-        {
-            ("intact", "low"): "words",
-            ("intact", "high"): "words",
-            ("internal", "low"): "wrods",
-            ("internal", "high"): "wodrs",
-        }
-    )
-    audit = audit_items(
-        [replace(one, intact={"text": "words"}) for one in crossed], language="en", shortcut=False
-    )
-    assert not told(audit, "changes")
+    crossed = {("a", "intact"): ("words", "words"), ("a", "internal"): ("wrods", "wodrs")}
+    assert not told_of_changes(crossed, "words")

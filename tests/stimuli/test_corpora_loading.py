@@ -119,13 +119,10 @@ def test_mbpp_tasks_bring_code_tests_and_setup(data):
     assert len(loaded.duplicates) == 4
 
 
-def test_boolq_answers_are_yes_and_no_as_often(data):
+def test_boolq_answers_are_yes_and_no_as_often_and_squad_keeps_every_answer_that_counts(data):
     records = load_corpus("boolq", data / "boolq").records
     assert Counter(record.answer for record in records) == {"yes": 1237, "no": 1237}
     assert records[0].texts["question"] == "is there such a thing as a fainting goat"
-
-
-def test_squad_keeps_every_answer_that_counts(data):
     record = load_corpus("squad", data / "squad").records[0]
     assert (record.answer, record.answers) == ("October 1973", ("October", "1973"))
     assert record.extra == {"title": "1973_oil_crisis", "answerable": 1.0}
@@ -162,8 +159,8 @@ def test_selections_of_realtimeqa_are_the_published_ones(data):
     with (data / "scrambled_bench/stimuli/qa_realtimeqa.jsonl").open(encoding="utf-8") as stream:
         published = [json.loads(line) for line in stream]
     assert [r.texts["evidence"] for r in asked] == [row["evidence"]["original"] for row in published]
-    assert [(r.choices or ()).index(r.answer or "") for r in asked] == [
-        "ABCD".index(row["answer"]) for row in published
+    assert ["ABCD"[record.choices.index(record.answer)] for record in asked] == [
+        row["answer"] for row in published
     ]
 
 
@@ -259,26 +256,21 @@ def test_a_file_cut_in_the_middle_is_named_and_what_is_whole_is_read(data, tmp_p
 
 
 def test_a_wrong_file_a_wrong_folder_and_unknown_names_are_told(tmp_path, data):
-    with pytest.raises(UserError, match=r"(?s)test\.jsonl.*GSM8K"):
-        load_corpus("gsm8k", lines(tmp_path, "test.jsonl", {"x": 1}), on_bad="skip")
-    with pytest.raises(UserError, match="DREAM"):
-        load_corpus("dream", tmp_path)
-    with pytest.raises(UserError, match=r"none\.json"):
-        load_corpus("dream", tmp_path / "none.json")
-    with pytest.raises(UserError, match="'gsm8k'"):
-        load_corpus("gsm8", tmp_path)
-    with pytest.raises(UserError, match="'test'"):
-        load_corpus("dream", data / "dream", split="tset")
-    with pytest.raises(UserError, match=r"'dev'.*'test'"):
-        load_corpus("dream", data / "dream/dev.json", split="test")
-    with pytest.raises(UserError, match="'annotated'"):
-        load_corpus("dream", data / "dream", selection="anotated")
-    with pytest.raises(UserError, match=r"AQuA-RAT.*'annotated'"):
-        load_corpus("aqua", data / "aqua", selection="annotated")
-    with pytest.raises(UserError, match=r"DREAM.*train"):
-        load_corpus("dream", data / "dream", split="train", selection="annotated")
-    with pytest.raises(UserError, match=r"DREAM.*path.*hub"):
-        load_corpus("dream")
+    broken = lines(tmp_path, "test.jsonl", {"x": 1})
+    for said, given, settings in (
+        (r"(?s)test\.jsonl.*GSM8K", ("gsm8k", broken), {"on_bad": "skip"}),
+        ("DREAM", ("dream", tmp_path), {}),
+        (r"none\.json", ("dream", tmp_path / "none.json"), {}),
+        ("'gsm8k'", ("gsm8", tmp_path), {}),
+        ("'test'", ("dream", data / "dream"), {"split": "tset"}),
+        (r"'dev'.*'test'", ("dream", data / "dream/dev.json"), {"split": "test"}),
+        ("'annotated'", ("dream", data / "dream"), {"selection": "anotated"}),
+        (r"AQuA-RAT.*'annotated'", ("aqua", data / "aqua"), {"selection": "annotated"}),
+        (r"DREAM.*train", ("dream", data / "dream"), {"split": "train", "selection": "annotated"}),
+        (r"DREAM.*path.*hub", ("dream",), {}),
+    ):
+        with pytest.raises(UserError, match=said):
+            load_corpus(*given, **settings)
 
 
 def test_missing_and_broken_annotations_of_dream_are_named(tmp_path, data):
@@ -331,30 +323,17 @@ def test_a_broken_record_stops_the_load_or_is_listed(tmp_path, name, file, row, 
     assert loaded.bad[0].reason in str(raised.value) and str(path) not in loaded.bad[0].reason
 
 
-def records_of(where):
-    return load_corpus("realtimeqa", where).records
-
-
-def week(folder, *records, name="20230317_qa.jsonl"):
-    return lines(folder, name, *records)
-
-
 def test_a_folder_gives_its_files_by_date(tmp_path):
-    week(tmp_path, RECORD | {"question_id": "b"}, name="20230324_qa.jsonl")
-    week(tmp_path, RECORD | {"question_id": "a"}, name="20230317_qa.jsonl")
-    assert [record.extra["question_id"] for record in records_of(tmp_path)] == ["a", "b"]
+    lines(tmp_path, "20230324_qa.jsonl", RECORD | {"question_id": "b"})
+    lines(tmp_path, "20230317_qa.jsonl", RECORD | {"question_id": "a"})
+    records = load_corpus("realtimeqa", tmp_path).records
+    assert [record.extra["question_id"] for record in records] == ["a", "b"]
 
 
 def test_recovery_sentences_are_distinct_sorted_and_end_in_a_full_stop(tmp_path):
-    path = week(
-        tmp_path,
-        RECORD | {"question_id": "1", "evidence": "Zebras run"},
-        RECORD | {"question_id": "2", "evidence": "<p>Apes climb.</p>"},
-        RECORD | {"question_id": "3", "evidence": "Zebras run."},
-        RECORD | {"question_id": "4", "evidence": ""},
-    )
-    texts = recovery_sentences(records_of(path))
-    assert [(text.source_id, text.text) for text in texts] == [
-        ("20230317_1", "Apes climb."),
-        ("20230317_0", "Zebras run."),
-    ]
+    evidence = ("Zebras run", "<p>Apes climb.</p>", "Zebras run.", "")
+    rows = [RECORD | {"question_id": str(n), "evidence": text} for n, text in enumerate(evidence)]
+    path = lines(tmp_path, "20230317_qa.jsonl", *rows)
+    texts = recovery_sentences(load_corpus("realtimeqa", path).records)
+    told = [(text.source_id, text.text) for text in texts]
+    assert told == [("20230317_1", "Apes climb."), ("20230317_0", "Zebras run.")]

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from importlib import metadata
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -18,19 +19,10 @@ from tests.write_corpora_page import corpora_page
 
 
 def records(sizes):
+    made = [(stratum, n) for stratum, size in sizes.items() for n in range(size)]
     return [
-        Record(
-            f"{stratum}-{n}",
-            "aqua",
-            "test",
-            None,
-            {"question": f"{n}?"},
-            None,
-            stratum,
-            extra={"kind": stratum},
-        )
-        for stratum, size in sizes.items()
-        for n in range(size)
+        Record(f"{of}-{n}", "aqua", "test", None, {"question": f"{n}?"}, None, of, extra={"kind": of})
+        for of, n in made
     ]
 
 
@@ -110,17 +102,9 @@ RIDDLES = Corpus(
 @pytest.fixture
 def installed(monkeypatch):
     def install(corpus):
-        class Entry:
-            name, value = corpus.name, "package:CORPUS"
-
-            @staticmethod
-            def load():
-                return corpus
-
-        def entry_points(*, group):
-            return [Entry] if group == "wrods.corpora" else []
-
-        monkeypatch.setattr(metadata, "entry_points", entry_points)
+        entry = SimpleNamespace(name=corpus.name, value="package:CORPUS", load=lambda: corpus)
+        groups = {"wrods.corpora": [entry]}
+        monkeypatch.setattr(metadata, "entry_points", lambda *, group: groups.get(group, []))
         corpora.cache_clear()
 
     yield install
@@ -133,12 +117,8 @@ def test_a_package_adds_a_corpus_in_ten_lines(installed, tmp_path):
     (tmp_path / "riddles.jsonl").write_text(json.dumps(row) + '\n{"id": "r2"}\n', encoding="utf-8")
     loaded = load_corpus("riddles", tmp_path, on_bad="skip")
     (record,) = loaded.records
-    assert (record.corpus, record.split, record.licence, record.answer) == (
-        "riddles",
-        "test",
-        "CC0-1.0",
-        "a piano",
-    )
+    told = (record.corpus, record.split, record.licence, record.answer)
+    assert told == ("riddles", "test", "CC0-1.0", "a piano")
     assert [(bad.line, "'riddle'" in bad.reason) for bad in loaded.bad] == [(2, True)]
     assert texts_of(loaded.records)[0].text == "What has keys?"
 

@@ -55,12 +55,9 @@ def every_question():
 
 def upper_bound(right, number):
     """Upper end of the 95 % Wilson interval of a share."""
-    z = 1.96
-    share = right / number
-    middle = share + z**2 / (2 * number)
-    return (middle + z * math.sqrt(share * (1 - share) / number + z**2 / (4 * number**2))) / (
-        1 + z**2 / number
-    )
+    z, share = 1.96, right / number
+    half = z * math.sqrt(share * (1 - share) / number + z**2 / (4 * number**2))
+    return (share + z**2 / (2 * number) + half) / (1 + z**2 / number)
 
 
 # Glyphs and likeness

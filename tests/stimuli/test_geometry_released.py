@@ -31,12 +31,8 @@ def test_all_90_questions_load_as_released(shared):
 
 
 @pytest.mark.shared
-def test_every_question_but_the_one_with_an_empty_symbol_is_interpreted(faults):
-    assert [one.item.line for one in faults.readings if not one.nearest] == list(faults.empty_symbol) == [76]
-
-
-@pytest.mark.shared
 def test_rendering_agrees_with_most_keys_and_disputes_the_known_ones(faults):
+    assert [one.item.line for one in faults.readings if not one.nearest] == list(faults.empty_symbol) == [76]
     found = faults.by_verdict()
     assert found["agree"] >= 70 and sum(found.values()) == 90
     disputed = [one for one in faults.readings if one.verdict == "dispute"]
@@ -47,24 +43,16 @@ def test_rendering_agrees_with_most_keys_and_disputes_the_known_ones(faults):
 
 
 @pytest.mark.shared
-def test_identical_questions_with_differing_keys_are_found(faults):
+def test_contradictions_doubles_keys_beyond_ascii_and_the_giveaway_are_found(faults):
     by_line = {one.item.line: one.item for one in faults.readings}
     assert len(faults.contradictions) == 2
     for first, second in faults.contradictions:
         assert by_line[first].question == by_line[second].question
         assert {by_line[first].answer, by_line[second].answer} == {"g", "9"}
-
-
-@pytest.mark.shared
-def test_o_and_0_among_the_options_and_keys_beyond_ascii_are_found(faults):
-    by_line = {one.item.line: one.item for one in faults.readings}
     assert [{"O", "0"} <= set(by_line[line].options) for line in faults.two_right] == [True, True]
     assert len(faults.non_ascii) == 12
     assert {by_line[line].answer for line in faults.non_ascii} == set("Ǝ∀ƐЯ")
-
-
-@pytest.mark.shared
-def test_the_option_that_is_none_of_the_three_common_ones_is_right_in_79_of_90(faults):
+    # the option that is none of these three is right in 79 of 90
     assert set(faults.common_options) == {"O", "E", "Ɛ"} and faults.leak == 79
 
 
@@ -74,13 +62,13 @@ def test_released_questions_become_items_with_their_own_options(shared):
     released = load_released_geometry(shared / "data/htest")
     assert len({one.item_id for one in made}) == len(made) == 90
     for one, source in zip(made, released, strict=True):
-        assert (one.shown["question"], one.choices, one.answer) == (
-            source.question,
-            source.options,
-            source.answer,
-        )
+        asked = (one.shown["question"], one.choices, one.answer)
+        assert asked == (source.question, source.options, source.answer)
         assert one.condition == {"family": source.family}
         assert type(one).from_json(one.to_json()) is not None and one.provenance["licence"] == "MIT"
+
+
+TURNED = 'Given the letter "{}", what is it most likely to look like when rotated 180 degrees clockwise?'
 
 
 @pytest.mark.parametrize(
@@ -88,14 +76,8 @@ def test_released_questions_become_items_with_their_own_options(shared):
     [
         ("What is this?", "symbol"),
         ('Given the letter "A", what does it most likely sing?', "wording"),
-        (
-            'Given the letter "", what is it most likely to look like when rotated 180 degrees clockwise?',
-            "empty",
-        ),
-        (
-            'Given the letter "字", what is it most likely to look like when rotated 180 degrees clockwise?',
-            "font",
-        ),
+        (TURNED.format(""), "empty"),
+        (TURNED.format("字"), "font"),
     ],
 )
 def test_what_cannot_be_interpreted_says_why(text, reason):
@@ -113,9 +95,7 @@ def test_what_cannot_be_interpreted_says_why(text, reason):
     ],
 )
 def test_a_broken_line_is_named(tmp_path, line, message):
-    path = tmp_path / "letter_geometry_test.jsonl"
-    path.write_text(
-        '{"centerpiece": "x", "options": ["a", "b"], "correct_options": [0]}\n' + line, encoding="utf-8"
-    )
+    good = '{"centerpiece": "x", "options": ["a", "b"], "correct_options": [0]}\n'
+    (tmp_path / "letter_geometry_test.jsonl").write_text(good + line, encoding="utf-8")
     with pytest.raises(UserError, match=f"line 2.*{message}"):
         load_released_geometry(tmp_path)

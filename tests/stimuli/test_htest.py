@@ -72,13 +72,8 @@ def test_edge_cases_are_decided_as_documented(name, a, b):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_and_no_letters_are_b(name):
-    # A mark alone ends with a mark.
+def test_a_generated_text_has_the_label_that_the_rule_gives_it_and_nothing_is_b(name):
     assert [rule(name).predicate(text) for text in ("", " ", "—")] == ["B"] * 3
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_generated_text_has_the_label_that_the_rule_gives_it(name):
     generated = generate(name, exemplars=20, items=100, seed=5)
     for part, number in ((generated.exemplars, 20), (generated.test, 100)):
         assert [one.label for one in part] == ["A", "B"] * (number // 2)
@@ -86,18 +81,13 @@ def test_a_generated_text_has_the_label_that_the_rule_gives_it(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_pair_differs_in_what_its_rule_is_about_and_in_no_other_feature(name):
+def test_a_pair_differs_in_what_its_rule_is_about_and_neither_in_characters_nor_in_another_feature(name):
     about = exempt(rule(name).about).features
     for a, b in pairs(name, 60):
+        assert a != b and sorted(a.casefold()) == sorted(b.casefold())
         of_a, of_b = (text_features(text, language="en", leave_out=about) for text in (a, b))
         for feature, value in of_a.items():
             assert abs(value - of_b[feature]) <= rule(name).tolerance.get(feature, 0) + 1e-9, (a, b, feature)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_both_members_of_a_pair_are_made_of_the_same_characters(name):
-    for a, b in pairs(name, 60):
-        assert a != b and sorted(a.casefold()) == sorted(b.casefold())
 
 
 @pytest.mark.parametrize(("name", "place"), [("end_ly", -1), ("start_vowel", 0)])
@@ -144,7 +134,6 @@ def test_exemplars_and_test_items_of_rhyme_have_no_word_in_common():
 @pytest.mark.parametrize("name", NAMES)
 def test_no_text_comes_twice_and_exemplars_share_no_carrier_with_the_test(name):
     generated = generate(name, exemplars=50, items=200, seed=9)
-
     shown, tested = (
         {"".join(sorted(one.text.casefold())) for one in part}
         for part in (generated.exemplars, generated.test)
@@ -162,7 +151,7 @@ def test_exemplars_in_random_order_are_balanced_and_nested():
     assert [one for one in more.exemplars if one in few.exemplars] == list(few.exemplars)
     assert Counter(one.label for one in few.exemplars) == {"A": 2, "B": 2}
     orders = {
-        "".join(
+        tuple(
             one.label for one in generate("uppercase", exemplars=6, items=0, seed=s, order="random").exemplars
         )
         for s in range(12)
@@ -183,13 +172,6 @@ def test_items_name_the_pair_that_they_belong_to():
     exemplars = [item.item_id for item in items if item.role == "exemplar"]
     plain = htest_rule_items(["uppercase", "word_chain"], ABTaskDesign(exemplars=4, items=10, seed=1))
     assert sorted(exemplars) == sorted(item.item_id for item in plain if item.role == "exemplar")
-
-
-@pytest.fixture
-def fresh_rules():
-    rules.cache_clear()
-    yield
-    rules.cache_clear()
 
 
 BOOKENDS = """
@@ -214,16 +196,8 @@ bookends = Rule(
 """
 
 
-@pytest.mark.usefixtures("fresh_rules")
-def test_another_package_adds_a_rule_in_about_ten_lines(tmp_path, monkeypatch):
-    (tmp_path / "extra_rules.py").write_text(BOOKENDS, encoding="utf-8")
-    info = tmp_path / "extra_rules-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        "Metadata-Version: 2.1\nName: extra-rules\nVersion: 1.0\n", encoding="utf-8"
-    )
-    (info / "entry_points.txt").write_text("[wrods.rules]\np = extra_rules:bookends\n", encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
+def test_another_package_adds_a_rule_in_about_ten_lines(install):
+    install(BOOKENDS, rules, "wrods.rules", "bookends")
     assert {*NAMES, "bookends"} == set(rules())
     assert len(generate("bookends", exemplars=4, items=10, seed=1).test) == 10
     with pytest.raises(UserError, match=r"'bookends' .* 5000 "):

@@ -51,12 +51,8 @@ def test_rules_agree_with_the_released_labels_but_for_the_known_noise(shared):
         for split, part in (("dev", task.exemplars), ("test", task.test))
     }
     noisy = {where: found for where, found in noise.items() if found}
-    assert set(noisy) == {
-        ("end_ly", "dev"),
-        ("end_ly", "test"),
-        ("palindrome", "test"),
-        ("uppercase", "test"),
-    }
+    of_test = {(name, "test") for name in ("end_ly", "palindrome", "uppercase")}
+    assert set(noisy) == {("end_ly", "dev"), *of_test}
     assert noisy["palindrome", "test"] == {("B", "Mam"), ("B", "Atta"), ("A", "put-up")}
     for split, number in (("dev", 1), ("test", 5)):
         assert len(noisy["end_ly", split]) == number
@@ -96,15 +92,10 @@ SIZES = {
     "spelled_math": {"subject": 10, "operation": 10, "operation of B": 10, "number": 10},
     "spelled_number": {"subject": 41, "verb": 19, "number": 20, "number of B": 20, "noun": 10, "adverb": 20},
     "repeated_word": {"subject": 10, "verb": 10, "object": 10, "adverb": 10},
-    "hyphenated_word": {
-        "subject": 10,
-        "verb": 10,
-        "object": 10,
-        "adverb": 10,
-        "hyphenated subject": 10,
-        "hyphenated verb": 10,
-        "hyphenated object": 10,
-    },
+    "hyphenated_word": dict.fromkeys(
+        ("subject", "verb", "object", "adverb", "hyphenated subject", "hyphenated verb", "hyphenated object"),
+        10,
+    ),
     "palindrome": {"word": 211, "word of B": 336},
     "rhyme": {"word": 57},
 }
@@ -138,14 +129,12 @@ def test_further_items_are_built_like_the_released_ones(shared, name):
     made = generate(name, exemplars=50, items=200, seed=31, folder=folder)
     for label in "AB":
         new, old = (
-            [one.text for one in (*shown, *tested) if one.label == label]
-            for shown, tested in ((made.exemplars, made.test), (task.exemplars, task.test))
+            [one.text for one in (*parts.exemplars, *parts.test) if one.label == label]
+            for parts in (made, task)
         )
         assert {shape(name, text) for text in new} == {shape(name, text) for text in old}
         assert (len(set(new)) == 125) is (name != "spelled_math")
-        wrong_new, wrong_old = (
-            sum(rule(name).predicate(text) != label for text in texts) for texts in (new, old)
-        )
+        wrong_new, wrong_old = (sum(rule(name).predicate(t) != label for t in texts) for texts in (new, old))
         # Both are draws of the same process: 125 texts each, faults by chance.
         assert abs(wrong_new - wrong_old) <= 12 and (wrong_new > 0 or wrong_old < 6)
     assert [one.label for one in made.test] == ["A", "B"] * 100 and all(one.pair is None for one in made.test)
@@ -188,13 +177,13 @@ def test_published_exemplars_nest_and_their_split_does_not_hang_on_other_numbers
 
 @pytest.mark.shared
 def test_what_cannot_be_made_as_published_is_refused(shared):
-    folder = shared / "data/htest"
-    with pytest.raises(UserError, match=r"items is 202.* 200"):
-        generate("uppercase", exemplars=2, items=202, seed=1, folder=folder)
-    with pytest.raises(UserError, match=r"exemplars is 102.* 100"):
-        generate("uppercase", exemplars=102, items=2, seed=1, folder=folder)
-    with pytest.raises(UserError, match="'word_chain'"):
-        generate("word_chain", exemplars=2, items=2, seed=1, folder=folder)
+    for name, exemplars, items, said in (
+        ("uppercase", 2, 202, r"items is 202.* 200"),
+        ("uppercase", 102, 2, r"exemplars is 102.* 100"),
+        ("word_chain", 2, 2, "'word_chain'"),
+    ):
+        with pytest.raises(UserError, match=said):
+            generate(name, exemplars=exemplars, items=items, seed=1, folder=shared / "data/htest")
 
 
 @pytest.mark.shared

@@ -23,35 +23,21 @@ POSITIONS = {
 }
 STARRED = ScrambleSettings(words="starred", min_letters=5, avoid_real_words=True)
 ROWS = [
-    {
-        "item": "s01",
-        "sentence": "The *gardener* watered the *tomatoes* often.",
-        "question": "Were the tomatoes watered?",
-        "answer": "Yes",
-    },
-    {
-        "item": "s02",
-        "sentence": "A *customer* lost the *umbrella*.",
-        "question": "Was it sold?",
-        "answer": "No",
-    },
+    dict(zip(("item", "sentence", "question", "answer"), row, strict=True))
+    for row in (
+        ("s01", "The *gardener* watered the *tomatoes* often.", "Were the tomatoes watered?", "Yes"),
+        ("s02", "A *customer* lost the *umbrella*.", "Was it sold?", "No"),
+    )
 ]
 
 
 def make(rows=ROWS, **changed):
-    given = {
-        "factor": "position",
-        "levels": POSITIONS,
-        "seed": 4711,
-        "settings": STARRED,
-        "also_show": ["question"],
-        "choices": ["Yes", "No"],
-        "source": "sentences.csv",
-    }
+    asked = {"also_show": ["question"], "choices": ["Yes", "No"], "source": "sentences.csv"}
+    given = {"factor": "position", "levels": POSITIONS, "seed": 4711, "settings": STARRED, **asked}
     return list(sentences(rows, **(given | changed)).items)
 
 
-def test_each_row_stands_in_every_condition_under_one_id():
+def test_each_row_stands_in_every_condition_under_one_id_with_its_starred_words_changed_and_described():
     items = make()
     assert [(item.item_id, item.condition["position"]) for item in items] == [
         (identity, level) for identity in ("s01", "s02") for level in POSITIONS
@@ -63,18 +49,9 @@ def test_each_row_stands_in_every_condition_under_one_id():
     assert items[1].shown["sentence"] == "The agrdener watered the otmatoes often."
     assert items[3].shown["sentence"] == "The gardenre watered the tomatose often."
 
-
-def test_only_starred_words_change_and_the_same_in_every_condition():
-    items = make()
     for item in items:
-        changed = [change["word"] for change in item.changes]
-        starred = {"s01": [1, 4], "s02": [1, 4]}[item.item_id]
-        assert changed == ([] if item.condition["position"] == "intact" else starred)
-        assert all(change["field"] == "sentence" for change in item.changes)
-
-
-def test_covariates_describe_the_words_that_conditions_change():
-    items = make()
+        starred = [] if item.condition["position"] == "intact" else [("sentence", 1), ("sentence", 4)]
+        assert [(change["field"], change["word"]) for change in item.changes] == starred
     for item in items[:4]:
         assert (item.covariates["letters"], item.covariates["words"]) == (8, 6)
         assert item.covariates["zipf"] == items[0].covariates["zipf"] != None  # noqa: E711
@@ -102,36 +79,28 @@ def test_missing_columns_levels_and_choices_are_named():
         make(choices=["Yes", "Yes"])
 
 
-TEXTS = [
-    SourceText(f"t{n}", text, "corpus")
-    for n, text in enumerate(["Words  are scrambled.", "Reading takes time."])
-]
+def recovered(*texts, **design):
+    sources = [SourceText(f"t{n}", text, "corpus") for n, text in enumerate(texts)]
+    return recovery_items(sources, ItemDesign(**{"factor": "f", "levels": {"KF": "KF"}, "seed": 1} | design))
 
 
 def test_recovery_asks_for_the_intact_text():
-    items = recovery_items(TEXTS, ItemDesign(factor="scramble", levels={"RS": "RS", "KFL": "KFL"}, seed=1))
-    assert [item.answer for item in items] == [
-        "Words  are scrambled.",
-        "Words  are scrambled.",
-        "Reading takes time.",
-        "Reading takes time.",
-    ]
+    texts = ("Words  are scrambled.", "Reading takes time.")
+    items = recovered(*texts, levels={"RS": "RS", "KFL": "KFL"})
+    assert [item.answer for item in items] == [text for text in texts for _ in range(2)]
     assert all(item.choices is None and item.shown["sentence"] != item.answer for item in items)
 
 
 def test_fewer_texts_are_drawn_after_scrambling_and_lie_in_a_larger_draw():
-    texts = [SourceText(f"t{n}", f"Number {n} reading words", "corpus") for n in range(12)]
-    every = recovery_items(texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, published=True))
-    some = recovery_items(
-        texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, published=True, number=4)
-    )
-    shown = {item.item_id: item.shown for item in every}
+    texts = [f"Number {n} reading words" for n in range(12)]
+    shown = {item.item_id: item.shown for item in recovered(*texts, published=True)}
+    some = recovered(*texts, published=True, number=4)
     assert len(some) == 4 and all(shown[item.item_id] == item.shown for item in some)
-    ids = [text.source_id for text in texts]
+    ids = [f"t{n}" for n in range(12)]
     few, more = (draw_some(ids, number, seed=1, key=str) for number in (3, 7))
     assert set(few) < set(more) and sorted(few, key=ids.index) == few
     with pytest.raises(UserError, match=r"13 .* 12"):
-        recovery_items(texts, ItemDesign(factor="f", levels={"KF": "KF"}, seed=1, number=13))
+        recovered(*texts, number=13)
 
 
 @pytest.mark.shared
@@ -149,12 +118,12 @@ def test_released_htest_items_have_exemplars_first_and_both_labels(shared):
     assert len(every) == 10 * 250 and len({item.item_id for item in every}) == 2500
 
 
+def words_with(words, foils):
+    return word_items(words, ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=foils).items
+
+
 def test_a_word_is_shown_scrambled_with_itself_and_its_foil_as_choices():
-    items = word_items(
-        ["garden", "market"],
-        ItemDesign(factor="p", levels=POSITIONS, seed=1),
-        foils=["harden", "marker", "danger"],
-    ).items
+    items = words_with(["garden", "market"], ["harden", "marker", "danger"])
     assert [item.shown["word"] for item in items[:2]] == ["garden", "agrden"]
     assert items[0].choices == ("garden", "harden") and items[4].choices == ("marker", "market")
     assert {item.answer for item in items} == {"garden", "market"}
@@ -166,12 +135,15 @@ def test_a_foil_is_the_closest_word_of_its_length_and_no_anagram():
     assert choose_foils(["garden"], ["danger", "golden", "warden", "gardens"]) == {"garden": "warden"}
 
 
-def test_words_that_give_no_item_are_named():
-    with pytest.raises(UserError, match=r"foil .*'garden'"):
-        word_items(["garden"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["danger", "tree"])
-    with pytest.raises(UserError, match=r"'garden' .* 2 "):
-        word_items(["garden", "garden "], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["harden"])
-    with pytest.raises(UserError, match=r"item 'grass'.*'initial'"):
-        word_items(["grass"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["grade"])
-    with pytest.raises(UserError, match="unspaced: change"):
-        word_items(["にほんご"], ItemDesign(factor="p", levels=POSITIONS, seed=1), foils=["かたかな"])
+@pytest.mark.parametrize(
+    ("words", "foils", "said"),
+    [
+        (["garden"], ["danger", "tree"], r"foil .*'garden'"),
+        (["garden", "garden "], ["harden"], r"'garden' .* 2 "),
+        (["grass"], ["grade"], r"item 'grass'.*'initial'"),
+        (["にほんご"], ["かたかな"], "unspaced: change"),
+    ],
+)
+def test_words_that_give_no_item_are_named(words, foils, said):
+    with pytest.raises(UserError, match=said):
+        words_with(words, foils)

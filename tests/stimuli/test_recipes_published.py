@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +23,11 @@ SENTENCES = (
 )
 
 
-def items_of(operation, texts=SENTENCES):
+def items_of(operations, texts=SENTENCES, **design):
     sources = [SourceText(f"t{place}", text, "corpus") for place, text in enumerate(texts)]
-    return recovery_items(
-        sources, ItemDesign(factor="scramble", levels={"it": operation}, seed=1, published=True)
-    )
+    levels = {"it": operations} if isinstance(operations, str) else operations
+    given_design = {"factor": "scramble", "levels": levels, "seed": 1, "published": True} | design
+    return recovery_items(sources, ItemDesign(**given_design))
 
 
 @pytest.mark.parametrize("name", list(protocols()))
@@ -47,11 +49,7 @@ def test_combining_marks_stay_and_their_letters_count_as_new():
     (item,) = items_of("REO-REV", ("abq\u0301cd efgh",))
     assert item.shown["sentence"] == "qb\u00e1dc hgfe"
     torn, whole = item.changes
-    assert (torn["intact"], torn["shown"], torn["substituted"]) == (
-        "abq\u0301cd",
-        "qb\u00e1dc",
-        2,
-    )
+    assert (torn["intact"], torn["shown"], torn["substituted"]) == ("abq\u0301cd", "qb\u00e1dc", 2)
     assert list(whole["permutation"]) == [3, 2, 1, 0]
 
 
@@ -67,17 +65,11 @@ def test_moved_words_are_recorded_by_clause_and_moved_sentences_by_text():
     assert [
         (change["unit"], change["word"], change["start"], change["intact"], list(change["permutation"]))
         for change in item.changes
-    ] == [
-        ("word", 0, 0, "Then two three", [2, 1, 0]),
-        ("word", 4, 22, "Five six", [1, 0]),
-    ]
+    ] == [("word", 0, 0, "Then two three", [2, 1, 0]), ("word", 4, 22, "Five six", [1, 0])]
     (item,) = items_of("SENT-REO-REV", ("One. Two? Three. Lost",))
     (change,) = item.changes
-    assert (change["unit"], change["intact"], change["shown"]) == (
-        "sentence",
-        "One. Two? Three. Lost",
-        " Two? Three.One.",
-    )
+    shown = itemgetter("unit", "intact", "shown")(change)
+    assert shown == ("sentence", "One. Two? Three. Lost", " Two? Three.One.")
     assert (list(change["permutation"]), change["displaced"], change["deleted"]) == ([1, 0], 2, 1)
 
 
@@ -88,9 +80,7 @@ def test_spaces_are_tidied_for_the_paper_that_did_so_only():
 
 
 def test_names_of_the_released_code_and_both_papers_stand_in_one_factor():
-    texts = [SourceText("t", "The gardener came.", "c")]
-    levels = {"base": "base", "kfl": "KFL", "beg": "char_swap_beg"}
-    items = recovery_items(texts, ItemDesign(factor="f", levels=levels, seed=1, published=True))
+    items = items_of({"base": "base", "kfl": "KFL", "beg": "char_swap_beg"}, ["The gardener came."])
     assert [item.provenance["operation"] for item in items] == ["none", "published KFL", "published REO-BEG"]
     assert [item.provenance["seed"] for item in items] == [10, 10, 42]
 
@@ -98,14 +88,9 @@ def test_names_of_the_released_code_and_both_papers_stand_in_one_factor():
 @given(st.permutations(range(6)), st.integers(1, 6))
 def test_corrected_items_depend_neither_on_order_nor_on_number(order, number):
     texts = [SourceText(f"t{place}", f"Sentence {place} has words.", "c") for place in range(6)]
-    levels = {"intact": "none", "RS": "RS-50", "KFL": "KFL"}
-    whole = {
-        (item.item_id, item.condition["f"]): item.to_json()
-        for item in recovery_items(texts, ItemDesign(factor="f", levels=levels, seed=3))
-    }
-    some = recovery_items(
-        [texts[place] for place in order[:number]], ItemDesign(factor="f", levels=levels, seed=3)
-    )
+    design = ItemDesign(factor="f", levels={"intact": "none", "RS": "RS-50", "KFL": "KFL"}, seed=3)
+    whole = {(item.item_id, item.condition["f"]): item.to_json() for item in recovery_items(texts, design)}
+    some = recovery_items([texts[place] for place in order[:number]], design)
     assert len(some) == 3 * number
     assert all(item.to_json() == whole[item.item_id, item.condition["f"]] for item in some)
 
@@ -127,8 +112,10 @@ def summarised(**changed):
     return list(sentences(SUMMARISED, **(chosen | changed)).items)
 
 
-def test_each_condition_has_a_row_with_what_it_changed():
-    intact, initial, _ = describe_conditions(summarised())
+def test_each_condition_has_a_row_with_what_it_changed_and_left_intact_by_reason():
+    intact, initial, keep = describe_conditions(summarised())
+    assert intact.left_intact == {}
+    assert initial.left_intact == keep.left_intact == {"too short": 1}
     assert [intact.condition, initial.condition] == [{"position": "intact"}, {"position": "initial"}]
     assert (intact.items, intact.changed_words, intact.share_changed, intact.displaced) == (2, 0, 0, 0)
     assert (initial.items, initial.changed_words) == (2, 1.5)
@@ -137,54 +124,29 @@ def test_each_condition_has_a_row_with_what_it_changed():
     assert (initial.operations, initial.moved_sentences) == (("transpose:initial",), 0)
 
 
-def test_words_left_intact_are_counted_by_reason():
-    intact, initial, keep = describe_conditions(summarised())
-    assert intact.left_intact == {}
-    assert initial.left_intact == keep.left_intact == {"too short": 1}
-
-
 def test_substituted_inserted_and_deleted_letters_are_summed():
-    texts = [SourceText(f"t{place}", "The gardener came.", "c") for place in range(3)]
     levels = {name: name for name in ("SUB", "DEL-END", "INS-INT_2")}
-    rows = describe_conditions(
-        recovery_items(texts, ItemDesign(factor="scramble", levels=levels, seed=1, published=True))
-    )
-    assert [(row.substituted, row.inserted, row.deleted) for row in rows] == [
-        (45, 0, 0),
-        (6, 0, 0),
-        (0, 12, 0),
-    ]
+    rows = describe_conditions(items_of(levels, ["The gardener came."] * 3))
+    counts = [(row.substituted, row.inserted, row.deleted) for row in rows]
+    assert counts == [(45, 0, 0), (6, 0, 0), (0, 12, 0)]
     assert [row.changed_words for row in rows] == [3, 2, 2]
 
 
-def test_words_that_change_places_are_as_far_apart_as_they_stood():
-    texts = [SourceText("t", "One two three.", "c")]
-    (row,) = describe_conditions(
-        recovery_items(
-            texts, ItemDesign(factor="order", levels={"turned": "WORD-REO-REV"}, seed=1, published=True)
-        )
-    )
+def test_moved_words_count_as_changed_as_far_apart_as_they_stood_and_moved_sentences_apart():
+    (row,) = describe_conditions(items_of("WORD-REO-REV", ["One two three."]))
     assert (row.displaced, row.displacement) == (2, 2)
-
-
-def test_moved_words_count_as_changed_and_moved_sentences_apart():
-    texts = [SourceText("t", "One two three. Four five.", "c")]
     levels = {"words": "WORD-REO-REV", "sentences": "SENT-REO-REV"}
-    words, whole = describe_conditions(
-        recovery_items(texts, ItemDesign(factor="order", levels=levels, seed=1, published=True))
-    )
+    words, whole = describe_conditions(items_of(levels, ["One two three. Four five."]))
     assert (words.changed_words, words.share_changed, words.moved_sentences) == (4, 0.8, 0)
     assert (whole.changed_words, whole.share_changed, whole.moved_sentences) == (0, 0, 2)
 
 
 def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took():
-    texts = [SourceText("t", "Also the problems came.", "c")]
     levels = {f"k{k}": {"exchange": "internal", "count": k} for k in (1, 4)}
     for eligibility, fewer in (("common", {}), ("own", {1: 2})):
         settings = ScrambleSettings(eligibility=eligibility, avoid_real_words=False)
-        one, four = describe_conditions(
-            recovery_items(texts, ItemDesign(factor="k", levels=levels, seed=1, settings=settings))
-        )
+        items = items_of(levels, ["Also the problems came."], published=False, settings=settings)
+        one, four = describe_conditions(items)
         assert (one.asked, four.asked) == (1, 4)
         assert one.fewer == {} and four.fewer == fewer
         assert four.words_by_count[4] == 1

@@ -26,13 +26,7 @@ numbers = st.integers(0, 2**64 - 1)
 
 @given(st.integers(0, 40), st.integers(), st.text(), st.text(), st.integers(0))
 def test_draws_of_texts_with_parts_in_common_are_the_draws_of_all_parts(count, seed, purpose, text, number):
-    for common in (
-        (seed, purpose),
-        (seed, purpose, None, 1.5),
-        (True, purpose),
-        (1, purpose),
-        (1.0, purpose),
-    ):
+    for common in ((seed, purpose), (seed, purpose, None, 1.5), *((one, purpose) for one in (True, 1, 1.0))):
         drawn = stable_draws_of(count, common, text, number)
         parts = json.dumps([*common, text, number], ensure_ascii=False, separators=(",", ":"))
         stream = hashlib.shake_128(parts.encode("utf-8", "surrogatepass")).digest(8 * count)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
 import pytest
 
@@ -32,32 +31,14 @@ RELEASED_PROMPTS = {
 }
 
 
-def lines(path):
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-@pytest.fixture(scope="module")
-def stimuli(shared):
-    return lines(shared / "data/scrambled_bench/stimuli/rec_realtimeqa.jsonl")
-
-
-FIELDS = {"realtimeqa": "evidence", "dream": "dialogue", "aqua": "question"}
-
-
-def texts(listed):
-    return [record.texts[FIELDS[record.corpus]] for record in listed.pass_over]
+FIELDS = {"dream": "dialogue", "aqua": "question"}
 
 
 def shown_in(listed, condition):
     """Return what the pass over the whole list makes of the records that were asked about."""
-    done = published_pass(texts(listed), condition)
+    done = published_pass([record.texts[FIELDS[record.corpus]] for record in listed.pass_over], condition)
     place = {record.record_id: number for number, record in enumerate(listed.pass_over)}
     return [done[place[record.record_id]] for record in listed.records]
-
-
-@pytest.fixture(scope="module")
-def asked(shared):
-    return published_list("realtimeqa", shared / "data/realtimeqa", task="question")
 
 
 @pytest.fixture(scope="module")

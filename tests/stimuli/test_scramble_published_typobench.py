@@ -9,12 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stimuli.scramble.published import (
-    describe,
-    protocols,
-    published_operation,
-    published_pass,
-)
+from stimuli.scramble.published import describe, protocols, published_operation, published_pass
 from stimuli.scramble.types import parse_operation
 
 TYPOBENCH = [name for name, protocol in protocols().items() if protocol.paper == "typobench2024"]
@@ -52,14 +47,9 @@ def test_modes_without_draws_change_a_word_in_one_way(operation, shown):
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4])
 def test_so_many_inner_letters_are_masked_or_added(k):
-    assert all(
-        form.count("_") == k and form[0] == "P" and form[-1] == "s"
-        for form in forms("Problems", f"DEL-INT_{k}")
-    )
-    assert all(
-        len(form) == 8 + k and form[0] == "P" and form[-1] == "s"
-        for form in forms("Problems", f"INS-INT_{k}")
-    )
+    masked, longer = (forms("Problems", f"{operation}_{k}") for operation in ("DEL-INT", "INS-INT"))
+    assert all(form[0] == "P" and form[-1] == "s" for form in (*masked, *longer))
+    assert {form.count("_") for form in masked} == {k} and {len(form) for form in longer} == {8 + k}
 
 
 def test_reordering_inner_letters_keeps_the_outer_ones_and_reaches_many_forms():
@@ -87,14 +77,38 @@ def _order_bound():
             assert whole[1:] != resumed, name
 
 
-def _split_words():
-    assert one("wouldn’t well-known", "REO-REV") == "ndluow’t llew-nwonk"
-    assert one("do’nt", "KF") == "do’nt"
-    assert one("abq\u0301cd", "REO-REV") == "qba\u0301dc"
-
-
-def _spaces_collapse():
-    assert one("a  b\r\nc", "KF") == "a b\nc"
+ORDERS = ("WORD-REO-ALL", "WORD-REO-ADJ", "WORD-REO-REV", "SENT-REO-ALL", "SENT-REO-ADJ", "SENT-REO-REV")
+SHOWN = {
+    "split_words": [
+        ("REO-REV", "wouldn’t well-known", "ndluow’t llew-nwonk"),
+        ("KF", "do’nt", "do’nt"),
+        ("REO-REV", "abq\u0301cd", "qba\u0301dc"),
+    ],
+    "spaces_collapse": [("KF", "a  b\r\nc", "a b\nc")],
+    "short_words": [(name, text, text) for name in WITH_THRESHOLD for text in ("the cat sat", "word4 1999")],
+    "numbers_reversed": [("REO-REV", "$1,250 and 16", "$1,052 dna 61")],
+    "no_threshold": [("REO-REV", "an ox", "na xo"), ("REO-REV", "x86", "68x")],
+    "clauses": [
+        ("WORD-REO-REV", "one two, three four; five six: seven.", "two one, four three; six five: seven. ")
+    ],
+    "decimals_broken": [
+        (name, *both) for name in ORDERS[:3] for both in (("3.5.", "3. 5. "), ("1,250!", "1, 250! "))
+    ],
+    "text_dropped": [
+        (name, text, f"{kept} " if kept and name.startswith("WORD") else kept)
+        for name in ORDERS
+        for text, kept in (("Kept. lost", "Kept."), ("no mark at all", ""), ("Wait...", "Wait."))
+    ],
+    "trailing_space": [(name, "One.", "One. ") for name in ORDERS[:3]],
+    "decimals_are_ends": [("SENT-REO-REV", "It is 3.5. Go.", " Go.5.It is 3.")],
+    "sentences_glued": [("SENT-REO-REV", "One. Two.", " Two.One.")],
+    "question_marks": [
+        ("SENT-REO-REV", "Who? Me. You.", " You.Who? Me."),
+        ("SENT-REO-REV", "Go. Who? Why? rest", " Who? Why?Go."),
+    ],
+    "single_sentence": [(name, *["Write a function, please, for 3 numbers."] * 2) for name in ORDERS[3:]],
+}
+"""What the operation of a fault makes of a text, where it draws nothing that matters."""
 
 
 def _same_string():
@@ -114,17 +128,10 @@ def _capitals_move():
 
 
 def _other_words():
-    text = "of the word"
-    changed = {
-        name: {
-            place
-            for place, word in enumerate(text.split())
-            for form in forms(text, name)
-            if form.split()[place] != word
-        }
-        for name in ("RS", "SUB", "KF", "KFL")
-    }
-    assert changed == {"RS": {0, 1, 2}, "SUB": {0, 1, 2}, "KF": {1, 2}, "KFL": {2}}
+    words = ["of", "the", "word"]
+    for name, changed in (("RS", {0, 1, 2}), ("SUB", {0, 1, 2}), ("KF", {1, 2}), ("KFL", {2})):
+        found = [form.split() for form in forms(" ".join(words), name)]
+        assert {place for form in found for place in range(3) if form[place] != words[place]} == changed
 
 
 def _any_case():
@@ -136,22 +143,9 @@ def _any_case():
 def _stepped_rate():
     # Five words in steps of 10 %: round(0.5) = 0, round(1.0) = 1, round(1.5) = 2, round(2.0) = 2, round(2.5) = 2 …
     text = "abcd efgh ijkl mnop qrst"
-    changed = [
-        sum(
-            a != b
-            for a, b in zip(
-                published_pass([text], "RS", rate=step / 10)[0].split(), text.split(), strict=True
-            )
-        )
-        for step in range(11)
-    ]
+    shown = [published_pass([text], "RS", rate=step / 10)[0].split() for step in range(11)]
+    changed = [sum(map(str.__ne__, words, text.split())) for words in shown]
     assert changed == [0, 0, 1, 2, 2, 2, 3, 4, 4, 4, 5]
-
-
-def _short_words():
-    for name in WITH_THRESHOLD:
-        assert one("the cat sat", name) == "the cat sat"
-        assert one("word4 1999", name) == "word4 1999"
 
 
 def _may_stay():
@@ -202,65 +196,9 @@ def _shifting_places():
     assert sum(bool(together.fullmatch(form)) for form in found) == 1
 
 
-def _numbers_reversed():
-    assert one("$1,250 and 16", "REO-REV") == "$1,052 dna 61"
-
-
-def _no_threshold():
-    assert one("an ox", "REO-REV") == "na xo" and one("x86", "REO-REV") == "68x"
-
-
-def _clauses():
-    assert (
-        one("one two, three four; five six: seven.", "WORD-REO-REV")
-        == "two one, four three; six five: seven. "
-    )
-
-
-def _decimals_broken():
-    for name in ("WORD-REO-ALL", "WORD-REO-ADJ", "WORD-REO-REV"):
-        assert one("3.5.", name) == "3. 5. "
-        assert one("1,250!", name) == "1, 250! "
-
-
-def _text_dropped():
-    for name in TYPOBENCH:
-        if not name.startswith(("WORD", "SENT")):
-            continue
-        end = " " if name.startswith("WORD") else ""
-        assert one("Kept. lost", name) == f"Kept.{end}"
-        assert one("no mark at all", name) == ""
-        assert one("Wait...", name) == f"Wait.{end}"
-
-
-def _trailing_space():
-    assert all(one("One.", name) == "One. " for name in ("WORD-REO-ALL", "WORD-REO-ADJ", "WORD-REO-REV"))
-
-
 def _space_is_word():
     assert set(forms("one two .", "WORD-REO-ADJ")) == {"one two . ", "two one . ", "one  two. "}
     assert one("one two .", "WORD-REO-REV") == "two one. "
-
-
-def _decimals_are_ends():
-    assert one("It is 3.5. Go.", "SENT-REO-REV") == " Go.5.It is 3."
-
-
-def _sentences_glued():
-    assert one("One. Two.", "SENT-REO-REV") == " Two.One."
-
-
-def _question_marks():
-    assert one("Who? Me. You.", "SENT-REO-REV") == " You.Who? Me."
-    assert one("Go. Who? Why? rest", "SENT-REO-REV") == " Who? Why?Go."
-
-
-def _single_sentence():
-    for name in ("SENT-REO-ALL", "SENT-REO-ADJ", "SENT-REO-REV"):
-        assert (
-            one("Write a function, please, for 3 numbers.", name)
-            == "Write a function, please, for 3 numbers."
-        )
 
 
 CLAIMS = {
@@ -276,7 +214,10 @@ def _every_fault():
 
 @pytest.mark.parametrize("fault", sorted(_every_fault()))
 def test_a_stated_fault_is_reproduced(fault):
-    CLAIMS[fault]()
+    assert (fault in CLAIMS) != (fault in SHOWN)
+    for operation, text, shown in SHOWN.get(fault, ()):
+        assert one(text, operation) == shown
+    CLAIMS.get(fault, str)()
 
 
 # --- the stream ----------------------------------------------------------------------------------------------------

@@ -21,11 +21,8 @@ def movable(text):
 
 def test_words_are_runs_of_letters_with_their_place_in_the_text():
     text = "  The dog, barks!"
-    assert [(w.index, text[w.start : w.end]) for w in find_words(text)] == [
-        (0, "The"),
-        (1, "dog"),
-        (2, "barks"),
-    ]
+    found = [(word.index, text[word.start : word.end]) for word in find_words(text)]
+    assert found == [(0, "The"), (1, "dog"), (2, "barks")]
 
 
 @pytest.mark.parametrize("apostrophe", ["'", "’", "ʼ"])
@@ -94,19 +91,8 @@ def test_paths_identifiers_handles_and_hashtags_stay(address):
         assert scramble_text(text, kind, seed=1, avoid_real_words=False).text.count(address) == 2
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "and/or maybe",
-        "he/she went",
-        "km/h only",
-        "a C# song",
-        "yes/no and 3/4 cup",
-        "tod@s vienen",
-        "Q: What/who",
-    ],
-)
-def test_slashes_and_signs_between_words_make_no_path(text):
+def test_slashes_and_signs_between_words_make_no_path():
+    text = "and/or maybe he/she went km/h only a C# song yes/no and 3/4 cup tod@s vienen Q: What/who"
     assert all(word.movable for word in find_words(text))
 
 

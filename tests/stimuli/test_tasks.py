@@ -80,7 +80,7 @@ def test_speakers_and_turns_of_a_dialogue_survive_every_condition():
         assert "captain" not in first and "kitchen" not in second
 
 
-def test_words_move_within_turns_and_sentences_of_a_dialogue_do_not_move():
+def test_words_move_within_turns_of_a_dialogue_and_its_sentences_do_not_move():
     (item,) = make("question", levels={"reversed": "words:reverse"}).items
     assert item.shown["dialogue"].split("\n")[0].startswith("Woman: letters the hide captain")
     with pytest.raises(UserError, match=r"sentences:shuffle.*dialogue"):
@@ -161,13 +161,9 @@ def test_a_program_is_scored_by_tests_and_a_passage_by_its_question():
     program = make("complete", record(**PROGRAM)).items[0]
     assert program.key == {"tests": ["assert largest([1, 3]) == 3"], "setup": "import math"}
     assert program.choices is None and program.answer == "def largest(n): return max(n)"
-    passage = make("complete", record(**PASSAGE)).items[0]
-    assert (passage.choices, passage.answer, set(passage.shown)) == (
-        ("yes", "no"),
-        "yes",
-        {"passage", "question"},
-    )
-    problem = make("complete", record(**PROBLEM)).items[0]
+    passage, problem = (make("complete", record(**one)).items[0] for one in (PASSAGE, PROBLEM))
+    assert (passage.choices, passage.answer) == (("yes", "no"), "yes")
+    assert set(passage.shown) == {"passage", "question"}
     assert (problem.answer, set(problem.shown)) == ("156", {"question"})
 
 
@@ -259,20 +255,10 @@ def test_a_larger_draw_holds_the_smaller_one_and_passes_over_what_does_not_suit(
 
 @pytest.mark.parametrize("task", list(TASKS))
 def test_every_task_writes_items_that_keep_the_schema_and_the_same_bytes_twice(task, tmp_path):
-    records = [
-        record("p1", **PROBLEM),
-        record(
-            "p2", **PROBLEM | {"texts": {"question": "Fifteen sailors share thirty apples. How many each?"}}
-        ),
-        record("q1", **PASSAGE),
-        record("q2"),
-        record("m1", **PROGRAM),
-    ]
+    apples = {"texts": {"question": "Fifteen sailors share thirty apples. How many each?"}}
+    records = [record("p1", **PROBLEM), record("p2", **PROBLEM | apples)]
+    records += [record("q1", **PASSAGE), record("q2"), record("m1", **PROGRAM)]
     options = {"target_language": "de"} if task == "translate" else {}
-    digests = {
-        write_items(
-            tmp_path / name, make(task, *records, on_bad="skip", options=options).items, build_meta(1)
-        )
-        for name in ("one.jsonl", "two.jsonl")
-    }
-    assert len(digests) == 1
+    made = [make(task, *records, on_bad="skip", options=options).items for _ in range(2)]
+    digests = [write_items(tmp_path / f"{n}.jsonl", items, build_meta(1)) for n, items in enumerate(made)]
+    assert digests[0] == digests[1]

@@ -50,10 +50,14 @@ def prefix(items):
     return "".join(blocks)
 
 
-@pytest.mark.shared
-def test_printed_problems_come_out_as_in_the_released_prompts_at_every_rate(shared):
+@pytest.fixture(scope="module")
+def released(shared):
     stimuli = shared / "data" / "scrambled_bench" / "stimuli" / "fewshot_prefixes.json"
-    released = json.loads(stimuli.read_text("utf-8"))
+    return json.loads(stimuli.read_text("utf-8"))
+
+
+@pytest.mark.shared
+def test_printed_problems_come_out_as_in_the_released_prompts_at_every_rate(released):
     made = examples(make(published=True))
     for rate in RATES:
         of_rate = [item for item in made if item.condition == {"examples": rate}]
@@ -61,22 +65,16 @@ def test_printed_problems_come_out_as_in_the_released_prompts_at_every_rate(shar
 
 
 @pytest.mark.shared
-def test_printed_sentences_come_out_as_in_the_released_prompt(shared):
-    stimuli = shared / "data" / "scrambled_bench" / "stimuli" / "fewshot_prefixes.json"
-    released = json.loads(stimuli.read_text("utf-8"))["rec_few_shot_prefix_used_in_every_condition"]
+def test_printed_sentences_come_out_as_in_the_released_prompt(released):
     sentence = Record("s", "mine", None, None, {"sentence": "Nobody answered the captain."}, None, None)
-    made = task_items(
-        "recover",
-        [sentence],
-        ItemDesign(factor="text", levels={"KFL": "KFL"}, seed=1, published=True),
-        exemplars="printed",
-        options={"demonstrations": "RS-50"},
-    )
+    design = ItemDesign(factor="text", levels={"KFL": "KFL"}, seed=1, published=True)
+    rates = {"demonstrations": "RS-50"}
+    made = task_items("recover", [sentence], design, exemplars="printed", options=rates)
     written = "".join(
         f"Scrambled Sentence: {item.shown['sentence']}\nRecovered Sentence: {item.answer}\n\n"
         for item in examples(made)
     )
-    assert written == released
+    assert written == released["rec_few_shot_prefix_used_in_every_condition"]
 
 
 def test_examples_and_items_are_crossed_under_one_set():

@@ -14,16 +14,8 @@ from stimuli.recipes.conditions import ItemDesign
 from stimuli.recipes.tasks import published_list, task_items
 
 pytestmark = pytest.mark.shared
-SEVEN = {
-    "original": "none",
-    "rs20": "RS-20",
-    "rs50": "RS-50",
-    "rs100": "RS-100",
-    "kf": "KF",
-    "kfl": "KFL",
-    "sub": "Sub",
-}
-SIX = {name: given for name, given in SEVEN.items() if name != "sub"}
+SIX = {"original": "none", "rs20": "RS-20", "rs50": "RS-50", "rs100": "RS-100", "kf": "KF", "kfl": "KFL"}
+SEVEN = SIX | {"sub": "Sub"}
 
 
 def published(shared, corpus, task, levels, **changed):
@@ -85,29 +77,22 @@ def test_the_dialogue_that_the_paper_prints_comes_out_of_the_pass_over_dream(sha
     made = published(shared, "dream", "question", {"rs100": "RS-100"}, split="dev")
     assert len(made.items) == 513
     (printed,) = [item for item in made.items if item.item_id == "14-349-1"]
-    assert printed.shown["dialogue"].startswith(
-        "M: owH goln veah uyo eben ehctnaig ni iths edmdli colosh?\nW: Fro"
-    )
+    begins = "M: owH goln veah uyo eben ehctnaig ni iths edmdli colosh?\nW: Fro"
+    assert printed.shown["dialogue"].startswith(begins)
     assert printed.covariates["is_logic"] is not None and printed.provenance["seed"] == 10
 
 
 def test_the_problems_that_the_paper_prints_come_out_of_the_pass_over_aqua(shared):
     made = published(shared, "aqua", "problem", {"rs100": "RS-100"})
-    shown = {item.shown["question"] for item in made.items}
-    assert any(
-        text.startswith("A ritna inunrgn ta a eepsd fo 100 mlesi/uhro, eakts 10 hurso") for text in shown
-    )
-    assert any(text.startswith("ieahMnc A psut otu a oy-oy ryeve 6 nsimtue.") for text in shown)
+    shown = "\n".join(item.shown["question"] for item in made.items)
+    assert "A ritna inunrgn ta a eepsd fo 100 mlesi/uhro, eakts 10 hurso" in shown
+    assert "ieahMnc A psut otu a oy-oy ryeve 6 nsimtue." in shown
     doubled = [item for item in made.items if len(set(item.choices or ())) < len(item.choices or ())]
     assert (len(made.items), len(doubled), len(made.skipped)) == (254, 7, 0)
 
 
 @pytest.mark.parametrize(
-    ("corpus", "task", "said"),
-    [
-        ("squad", "question", "complete"),
-        ("aqua", "recover", "problem"),
-    ],
+    ("corpus", "task", "said"), [("squad", "question", "complete"), ("aqua", "recover", "problem")]
 )
 def test_what_was_not_published_is_refused(shared, corpus, task, said):
     with pytest.raises(UserError) as error:
