@@ -140,7 +140,7 @@ def duplicates(items: Sequence[Item]) -> Duplicates:
         known = {double.items for double in same}
         near = _doubles(set_name, "folded", members, [folded(shown_text(item)) for item in members])
         changed = [item for item in members if item.intact]
-        intact = ["\n".join((item.shown | item.intact)[name] for name in item.shown) for item in changed]
+        intact = ["\n".join({**item.shown, **item.intact}[name] for name in item.shown) for item in changed]
         before = _doubles(set_name, "intact", changed, intact)
         doubles += same + [double for double in (*near, *before) if double.items not in known]
     return Duplicates(tuple(doubles))

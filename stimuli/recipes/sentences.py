@@ -93,8 +93,8 @@ def describe_by_hand(intact: str, shown: str, targets: Collection[int] | None, *
             f"column {column!r}: {shown!r} is the intact text", mend="Change a word, or leave the row out."
         )
     left = sorted(set(targets or ()) - {change.word for change in changes})
-    intact = tuple(LeftIntact(place, words[place].text, LEFT_BY_HAND) for place in left)
-    return Scrambled(after, changes, intact)
+    unchanged = tuple(LeftIntact(place, words[place].text, LEFT_BY_HAND) for place in left)
+    return Scrambled(after, changes, unchanged)
 
 
 def _between(text: str, words: Sequence[Word]) -> list[str]:

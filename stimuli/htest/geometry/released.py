@@ -274,8 +274,7 @@ def _item(record: Mapping[str, Any], where: str, number: int) -> ReleasedGeometr
     question, options, right = (record.get(key) for key in ("centerpiece", "options", "correct_options"))
     if not isinstance(question, str) or not question:
         raise UserError(f"{where}: 'centerpiece' is missing or no text")
-    symbols = isinstance(options, list) and all(isinstance(option, str) and option for option in options)
-    if not symbols or len(options) < 2:
+    if not isinstance(options, list) or len(options) < 2 or {*map(type, options)} != {str} or "" in options:
         raise UserError(f"{where}: options are {options!r}; they are two or more symbols")
     if not isinstance(right, list) or len(right) != 1 or right[0] not in range(len(options)):
         among = f"one place among {len(options)} options"
