@@ -259,8 +259,10 @@ def _right(
     comparison = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
     if comparison is None:
         return None
-    percent = [100 * getattr(comparison, name) for name in ("first", "second", "difference", "low", "high")]
-    return ModelDifference(condition, first, second, against, comparison.items, *percent, comparison.p)
+    shares = ("first", "second", "difference", "low", "high")
+    one, other, apart, low, high = (100 * getattr(comparison, name) for name in shares)
+    n, p = comparison.items, comparison.p
+    return ModelDifference(condition, first, second, against, n, one, other, apart, low, high, p)
 
 
 def _recovered(
