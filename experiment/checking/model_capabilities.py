@@ -14,11 +14,15 @@ from analysis.plan import Measure
 from experiment.models.api.formats import parse_request_options
 from experiment.models.api.probe import NEEDS, Capabilities, Need
 from experiment.models.engine import ModelSettings, NotThereYet, Request, begins_another
-from experiment.models.planning import PromptingSettings, read_prompting_settings
 from experiment.models.planning.plans import require_permission
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
-from experiment.models.planning.prompting_settings import is_remote, state_positions
-from experiment.models.prompts import Prompter, read_step
+from experiment.models.planning.prompting_settings import (
+    PromptingSettings,
+    is_remote,
+    read_prompting_settings,
+    state_positions,
+)
+from experiment.models.prompts.prompter import Prompter, read_step
 from experiment.models.servers import server_of
 from experiment.procedure import trials_of
 from experiment.procedure.steps import points_of_slider

@@ -15,8 +15,7 @@ from sqlalchemy import func, select
 
 from experiment.checking.model_capabilities import checkpoint_folder
 from experiment.models.engine import ANSWERS, UNFINISHED, ModelSettings
-from experiment.models.planning import read_prompting_settings
-from experiment.models.planning.prompting_settings import SessionTemplate
+from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.store import Store
 from experiment.store.tables import calls, sessions
 from experiment.study import Study

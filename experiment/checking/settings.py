@@ -12,7 +12,7 @@ from experiment.models.api.sending import CONCURRENCY
 from experiment.models.engine import ModelSettings
 from experiment.models.engines import check_use
 from experiment.models.judges.similarity import KINDS as EMBEDDING_KINDS
-from experiment.models.planning import read_prompting_settings
+from experiment.models.planning.prompting_settings import read_prompting_settings
 from experiment.models.prompts.prompter import PromptedTask, name_of, paper_prompts
 from experiment.study import Study, read_study
 from experiment.study.semantic_checks import kind_of_material

@@ -482,7 +482,7 @@ def _explain_plan(study: Study) -> None:
 def _explain(study: Study, items: Any) -> None:
     """Print the first trial as a model receives it."""
     from experiment.lists import list_ids
-    from experiment.models.prompts import render
+    from experiment.models.prompts.prompter import render
     from experiment.procedure import plan_session, trials_of
 
     plan = plan_session(study, items, list_id=list_ids(study, items)[0])
@@ -534,7 +534,7 @@ def _probe_all(study: Study) -> dict[str, UserError]:
     from experiment.models.api.engine import capabilities
     from experiment.models.api.prices import price_of
     from experiment.models.journal import calls_of
-    from experiment.models.runs import budget_of
+    from experiment.models.runs.orchestrator import budget_of
     from experiment.models.runs.status import new_run_id
 
     servers = {name: model_settings(study, name) for name in study.models}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from experiment.demo.tour import Links
-    from experiment.models.runs import RunOutcome
+    from experiment.models.runs.status import RunOutcome
     from experiment.store import Store
     from experiment.study import Study
 
@@ -122,7 +122,7 @@ def _people(console: Console, study: Study, links: Links, *, pause: float) -> No
 
 def _models(console: Console, study: Study, store: Store) -> None:
 
-    from experiment.models.runs import version_of
+    from experiment.models.runs.orchestrator import version_of
 
     console.print("[bold]4 of 5[/bold]  The same lists for a small built-in language model and two baselines")
     version = version_of(study, store)
@@ -134,7 +134,7 @@ def _models(console: Console, study: Study, store: Store) -> None:
 
 
 def _one_model(study: Study, store: Store, name: str, version: int) -> RunOutcome:
-    from experiment.models.runs import run_model
+    from experiment.models.runs.orchestrator import run_model
 
     with WorkProgress("trials") as progress:
 

@@ -16,7 +16,7 @@ from stimuli.papers import Paper, papers
 
 if TYPE_CHECKING:
     from experiment.cli.study_store import OpenedStudy
-    from experiment.models.imports import Imported
+    from experiment.models.imports.writing import Imported
     from experiment.study import Study
 
 _EXAMPLE = """\b
@@ -139,12 +139,8 @@ def _tables(
 ) -> None:
     """Import tables of responses, or a paper's released outputs: all files, or nothing."""
     from experiment.cli.study_store import own_store, store_of, this_user
-    from experiment.models.imports import (
-        ResponseFile,
-        read_mapping,
-        read_responses,
-        write_import,
-    )
+    from experiment.models.imports.responses import ResponseFile, read_mapping, read_responses
+    from experiment.models.imports.writing import write_import
 
     paper = source if isinstance(source, Paper) else None
     columns = read_mapping(source) if isinstance(source, Path) else None

@@ -22,8 +22,9 @@ from stimuli.errors import UserError, unknown_name
 
 if TYPE_CHECKING:
     from experiment.models.engine import Request
-    from experiment.models.planning import ModelSession
-    from experiment.models.runs import CommandLimits, RunOutcome
+    from experiment.models.planning.session import ModelSession
+    from experiment.models.runs.limits import CommandLimits
+    from experiment.models.runs.status import RunOutcome
     from experiment.store import Store
     from experiment.study import Study
 
@@ -38,8 +39,9 @@ def preview(study: Study, name: str, settings: Mapping[str, Any]) -> dict[str, A
     """Return what a model would receive: the first prompt of each kind, and the number of requests of each kind."""
     from experiment.models.engine import Previews
     from experiment.models.engines import open_engine
-    from experiment.models.planning import kinds_of, request_json
-    from experiment.models.runs import latest_version, sessions_of, settings_of
+    from experiment.models.planning.prompt_preview import kinds_of
+    from experiment.models.planning.session import request_json
+    from experiment.models.runs.orchestrator import latest_version, sessions_of, settings_of
 
     model = replace(settings_of(study, settings), sends=False)
     engine = open_engine(model)
@@ -91,8 +93,9 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
     from experiment.models.engine import Previews
     from experiment.models.engines import open_engine
     from experiment.models.judges.judging import judge_request
-    from experiment.models.planning import request_json, right_answer
-    from experiment.models.runs import settings_of
+    from experiment.models.planning.prompting_settings import right_answer
+    from experiment.models.planning.session import request_json
+    from experiment.models.runs.orchestrator import settings_of
     from experiment.scoring.rescoring import StoredResponse
 
     trial = next((trial for trial in session.trials if trial["steps"][-1]["step"] in CHOSEN), None)
@@ -129,7 +132,7 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
 def store_of_people(study: Study) -> Iterator[Store | None]:
     """Open the store if models follow participants; None if they do not, or nobody has answered yet."""
     from experiment.cli.study_store import store_of
-    from experiment.models.planning import needs_people
+    from experiment.models.planning.plans import needs_people
 
     store = store_of(study) if needs_people(study) else None
     try:
@@ -307,7 +310,7 @@ def run(study: Path, **options: Any) -> None:
     from experiment.checking import load_study
     from experiment.integrity.build_provenance import require_current_items
     from experiment.models.costs import parse_usd
-    from experiment.models.runs import CommandLimits
+    from experiment.models.runs.limits import CommandLimits
     from experiment.summaries.plain_english import asked_in_english
     from experiment.trust import require_trust
 
@@ -437,7 +440,7 @@ def _run_all(
     from experiment.cli.study_store import store_place
     from experiment.cli.terminal import RunTable
     from experiment.models.engines import open_engine
-    from experiment.models.runs import CommandRun, RunOptions, version_of
+    from experiment.models.runs.orchestrator import CommandRun, RunOptions, version_of
     from experiment.store import open_store
     from experiment.store.store import RUN_GROUP_MS
 

@@ -197,7 +197,7 @@ def _judge(
     from experiment.models.engines import open_engine
     from experiment.models.journal import calls_of
     from experiment.models.judges.judging import OpenedJudge, first_judged, judge_again
-    from experiment.models.runs import budget_of
+    from experiment.models.runs.orchestrator import budget_of
     from experiment.scoring.rescoring import require_judge
 
     settings = ModelSettings.of(require_judge(study, judge), study.folder)

@@ -48,9 +48,9 @@ def status_of(study: Study, store: Store) -> dict[str, Any]:
     """Return a study's sessions by reader and state, its models' runs, and its costs, as JSON."""
     from experiment.models.api.batch import known_batches
     from experiment.models.journal import killed_commands, runs_not_in_journal, spending
-    from experiment.models.runs import budget_of, runs_of
+    from experiment.models.runs.orchestrator import budget_of
     from experiment.models.runs.remaining_work import ended_of
-    from experiment.models.runs.status import dead_runs, readers_of
+    from experiment.models.runs.status import dead_runs, readers_of, runs_of
     from experiment.store.erasure import DECLINED, UNDECIDED, number_of
 
     with store.read() as connection:
@@ -107,8 +107,7 @@ def _print(summary: Mapping[str, Any]) -> None:
     from experiment.cli.terminal import line
     from experiment.models.costs import format_usd
     from experiment.models.journal import describe_missing
-    from experiment.models.runs import RunStatus
-    from experiment.models.runs.status import SILENT_S, describe_unread
+    from experiment.models.runs.status import SILENT_S, RunStatus, describe_unread
     from stimuli.audit.findings import counted
     from stimuli.durations import short_duration
 

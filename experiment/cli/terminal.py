@@ -18,7 +18,7 @@ from stimuli.durations import short_duration
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
-    from experiment.models.runs import RunStatus
+    from experiment.models.runs.status import RunStatus
     from experiment.study import Study
 
 
@@ -235,7 +235,7 @@ def table(figures: Sequence[RunStatus], width: int) -> Any:
 
 def _together(figures: Sequence[RunStatus]) -> RunStatus:
     """Return the combined status of all models."""
-    from experiment.models.runs import RunStatus
+    from experiment.models.runs.status import RunStatus
 
     speed = sum(figure.per_second for figure in figures)
     left = sum(figure.planned - figure.done for figure in figures if figure.state not in ENDED)

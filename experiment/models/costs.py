@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -113,10 +113,6 @@ class Price:
             + self.picture * sum(message.picture_tokens for message in request.messages)
             + self.form
         )
-
-    def describe(self) -> dict[str, object]:
-        """Return the price as JSON for the record of a run."""
-        return asdict(self)
 
 
 FREE = Price(0.0, 0.0, 0.0, 1.0, "own machine")

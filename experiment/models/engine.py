@@ -338,10 +338,11 @@ class Reply:
 
     @property
     def surprisal(self) -> float | None:
-        """Surprisal of all regions together, in nats; None if none was requested, or one that has tokens lacks a score."""
-        if not self.regions or any(region.surprisal is None and region.tokens for region in self.regions):
+        """Surprisal of all regions together, in nats; None if none has one, or one that has tokens lacks it."""
+        known = [region.surprisal for region in self.regions if region.surprisal is not None]
+        if not known or any(region.surprisal is None and region.tokens for region in self.regions):
             return None
-        return sum(region.surprisal or 0.0 for region in self.regions)
+        return math.fsum(known)
 
 
 Follow = Callable[[Reply], Sequence[Request]]

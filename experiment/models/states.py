@@ -12,7 +12,6 @@ import os
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 import numpy as np
@@ -45,14 +44,6 @@ class StateWriter:
         if self._index:
             self._open(*_shape_of(folder, len(self._index)))
 
-    def __enter__(self) -> StateWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     @property
     def rows(self) -> int:
         """Number of rows on disk and in the index."""
@@ -74,12 +65,10 @@ class StateWriter:
                 )
             self._known.add((work_key, state.position))
             self._waiting.append((work_key, state.position, state.layers))
-        waiting = len(self._waiting)
-        if waiting >= max(_MOST_WAITING, len(self._index) // _GROWTH) or self._is_heavy(waiting):
+        waiting, (layers, width) = len(self._waiting), self._shape or (0, 0)
+        is_heavy = waiting * layers * width * 2 >= _MOST_BYTES
+        if waiting >= max(_MOST_WAITING, len(self._index) // _GROWTH) or is_heavy:
             self.flush()
-
-    def _is_heavy(self, rows: int) -> bool:
-        return self._shape is not None and rows * self._shape[0] * self._shape[1] * 2 >= _MOST_BYTES
 
     def flush(self) -> None:
         """Make all queued rows durable, and then add them to the index."""

@@ -234,8 +234,8 @@ def _alone(screen: dict[str, Any]) -> dict[str, Any]:
 def prompt_maker(study: Study, model: str | None) -> Callable[[Plan, Trial], dict[str, Any]]:
     """Return the function that makes a trial's prompt, with tokens if a local model is named."""
     from experiment.models.engine import ModelSettings
-    from experiment.models.planning import prompt_in_context
-    from experiment.models.prompts import render
+    from experiment.models.planning.prompt_preview import prompt_in_context
+    from experiment.models.prompts.prompter import render
 
     cut = None if model is None else _cutter(study, model)
     named = model if model in study.models else next(iter(study.models), None)

@@ -10,11 +10,9 @@ from typing import Any
 from experiment.models.api.prices import price_of
 from experiment.models.costs import Price, format_usd
 from experiment.models.engine import ModelSettings
-from experiment.models.planning import read_prompting_settings
 from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
-from experiment.models.planning.prompting_settings import SessionTemplate
-from experiment.models.prompts import Prompter
-from experiment.models.prompts.prompter import judge_prompt
+from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
+from experiment.models.prompts.prompter import Prompter, judge_prompt
 from experiment.scoring.published import judge_of
 from experiment.study import Study
 from experiment.trials import CHOSEN

@@ -28,15 +28,10 @@ from experiment.languages import wording_language
 from experiment.lists import blocks_of, count_label_maps, is_shown_at, items_of_list, list_ids, session_levels
 from experiment.models.engine import ModelSettings
 from experiment.models.engines import unfinished_training, use_remark
-from experiment.models.planning import (
-    longest_prompt,
-    needs_people,
-    prompt_characters,
-    tells_of_prompts,
-)
-from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN
-from experiment.models.prompts import read_step
-from experiment.models.prompts.prompter import paper_prompts
+from experiment.models.planning.plans import needs_people
+from experiment.models.planning.prompt_preview import CHARACTERS_PER_TOKEN, longest_prompt, prompt_characters
+from experiment.models.planning.prompting_settings import tells_of_prompts
+from experiment.models.prompts.prompter import paper_prompts, read_step
 from experiment.orders import OrderRules
 from experiment.procedure import plan_session, trials_of
 from experiment.procedure.steps import scale_ends

@@ -309,15 +309,11 @@ class Dialect:
         if self.structure == "none":
             return False
         name, named = marks[self.structure]
-        if (name in sent or "text" in sent) and _names(words, *named):
-            self.next_structure()
-            return True
-        return False
-
-    def next_structure(self) -> None:
-        """Switch to the next way to restrict answers to labels, or to none after the last."""
-        place = STRUCTURES.index(self.structure)
-        self.structure = STRUCTURES[place + 1] if place + 1 < len(STRUCTURES) else "none"
+        if (name not in sent and "text" not in sent) or not _names(words, *named):
+            return False
+        ways: tuple[Structure, ...] = get_args(Structure)
+        self.structure = ways[ways.index(self.structure) + 1]
+        return True
 
     def describe(self) -> dict[str, object]:
         """Return the dialect as JSON."""
@@ -657,20 +653,17 @@ class ApiFormat:
 
     def _structure(self, labels: Sequence[str], *, is_chat: bool = True) -> dict[str, Any]:
         """Return the parameters that restrict an answer to the labels, if the study sets label_only."""
-        if not self.options.label_only:
-            return {}
-        structure = self.dialect.structure
-        if structure == "json_schema" and is_chat:
-            return {"response_format": {"type": "json_schema", "json_schema": label_schema(labels)}}
-        if structure == "structured_outputs":
-            return {"structured_outputs": {"choice": list(labels)}}
-        if structure == "guided_choice" or (structure == "json_schema" and not is_chat):
-            return {"guided_choice": list(labels)}
-        if structure == "grammar":
-            return {"grammar": label_grammar(labels)}
-        if structure == "regex":
-            return {"regex": f"({'|'.join(map(re.escape, labels))})"}
-        return {}
+        structure = self.dialect.structure if self.options.label_only else "none"
+        guided = {"guided_choice": list(labels)}
+        schema = {"response_format": {"type": "json_schema", "json_schema": label_schema(labels)}}
+        parameters: dict[Structure, dict[str, Any]] = {
+            "json_schema": schema if is_chat else guided,
+            "structured_outputs": {"structured_outputs": {"choice": list(labels)}},
+            "guided_choice": guided,
+            "grammar": {"grammar": label_grammar(labels)},
+            "regex": {"regex": f"({'|'.join(map(re.escape, labels))})"},
+        }
+        return parameters.get(structure, {})
 
     def _reply(self, request: Request, payload: Mapping[str, Any], content: Content) -> Reply:
         """Build a reply from the content of any form."""

@@ -23,7 +23,7 @@ from experiment.models.servers import server_of
 from stimuli.errors import UserError
 
 _SNAPSHOT = re.compile(r"-\d{4}-\d{2}-\d{2}$|-\d{4}$")
-_PARTS = ("input", "cached_input", "output")
+_PARTS = ("input", "cached_input", "output", "batch")
 FORM_TOKENS = 256
 """Most tokens that a schema of the labels adds to the prompt."""
 
@@ -81,21 +81,16 @@ def _given(given: object, place: str) -> Price:
             mend="Write `free`, or input and output (and cached_input, batch) in US dollars for a million tokens.",
         )
     parts: dict[str, Any] = {"cached_input": given["input"], "batch": 1.0, **given}
-    unknown = set(parts) - {*_PARTS, "batch"}
-    wrong = [name for name in (*_PARTS, "batch") if not _is_amount(parts[name])]
+    unknown = set(parts) - set(_PARTS)
+    wrong = [name for name in _PARTS if not _is_amount(parts[name])]
     if unknown or wrong:
         name = next(iter(unknown or wrong))
         raise UserError(
             f"{place} has {name} {given.get(name)!r}",
             mend="A price has input, cached_input, output and batch, each a number of at least 0.",
         )
-    return Price(
-        float(parts["input"]),
-        float(parts["cached_input"]),
-        float(parts["output"]),
-        float(parts["batch"]),
-        place,
-    )
+    read, cached, written, batch = (float(parts[name]) for name in _PARTS)
+    return Price(read, cached, written, batch, place)
 
 
 def _is_amount(value: object) -> bool:

@@ -24,8 +24,9 @@ from importlib.resources import files
 from statistics import fmean
 from typing import Any, Literal, TypeVar, get_args
 
+from experiment.models.api.calls import send
 from experiment.models.api.formats import STRUCTURES, ApiCall, ApiFormat, Structure
-from experiment.models.api.responses import LEAST_MASS, output_limit, read_json, read_usage
+from experiment.models.api.responses import LEAST_MASS, output_limit, read_json
 from experiment.models.api.retrying import (
     FIRST_TRIES,
     NoAnswer,
@@ -33,15 +34,12 @@ from experiment.models.api.retrying import (
     RunStopped,
     Transport,
     encoded,
-    judge_failure,
-    judge_status,
+    judge_refusal,
     no_whole_labels,
-    sent_elsewhere,
     unreached,
 )
-from experiment.models.costs import Usage
 from experiment.models.engine import Message, Reply, Request, Span
-from experiment.models.journal import LOST, REFUSED, ModelCalls, request_digest
+from experiment.models.journal import ModelCalls, request_digest
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import unknown_name
 from stimuli.seeds import stable_seed
@@ -329,35 +327,15 @@ class Questions:
                 mend="Raise models: budget in the study or the limit of this command, or write `probe: false` with the model: then "
                 "its server is not asked beforehand.",
             )
-        text: str | None = None
-        try:
-            response = await transport.post(path, content)
-            if response.status >= 300:
-                await self.calls.ended(call, REFUSED)
-                if response.status < 400:
-                    raise sent_elsewhere(response.status, response.headers, transport.base_url, path)
-                return judge_status(
-                    response.status,
-                    response.body,
-                    response.headers,
-                    secret=transport.key,
-                    answered=self.has_answered,
-                )
-            text = response.body
-            payload = read_json(text)
-        except RunStopped:
-            raise
-        except Exception as error:
-            verdict = judge_failure(error, seconds=transport.timeout)
-            if text is not None:
-                await self.calls.answered(call, text, Usage(), is_readable=False)
-            else:
-                await self.calls.ended(call, REFUSED if verdict.kind == "unreachable" else LOST)
-            return verdict
-        self.cost_usd += await self.calls.answered(call, text, read_usage(payload))
+        outcome = await send(transport, self.calls, call, path, content)
+        if outcome.failure is not None:
+            return outcome.failure
+        if outcome.payload is None:
+            return judge_refusal(transport, path, outcome.response, answered=self.has_answered)
+        self.cost_usd += outcome.cost_usd
         self._answered[content] += 1
         self.has_answered = True
-        return payload
+        return outcome.payload
 
 
 DRAWN_TOKENS = 12

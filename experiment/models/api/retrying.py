@@ -239,12 +239,17 @@ def unreached(base_url: str, reason: str) -> RunStopped:
     )
 
 
-def sent_elsewhere(status: int, headers: Mapping[str, str], base_url: str, path: str) -> RunStopped:
-    """Return the error for a server that redirects to another address, to which the key is never sent."""
+def judge_refusal(transport: Transport, path: str, response: ServerResponse, *, answered: bool) -> Retry:
+    """Return the decision about a refusal; raise RunStopped for a redirection, to whose address the key is never sent."""
+    if response.status >= 400:
+        return judge_status(
+            response.status, response.body, response.headers, secret=transport.key, answered=answered
+        )
+    status, base_url = response.status, transport.base_url
     address = f"{base_url.rstrip('/')}{path}"
-    location = headers.get("location", "")
+    location = response.headers.get("location", "")
     to = urllib.parse.urljoin(address, location).removesuffix(path) if location else ""
-    return RunStopped(
+    raise RunStopped(
         f"the server sends requests elsewhere ({status}): {f'{base_url} → {to}' if to else 'it does not say where'}",
         mend=f"Give {to if to else 'the right address'} as base_url (it usually ends in /v1), if that is the model's server.",
     )

@@ -20,9 +20,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from experiment.models.api.calls import send
 from experiment.models.api.formats import ApiCall, Conversation
 from experiment.models.api.probe import Questions
-from experiment.models.api.responses import output_limit, read_json, read_usage
+from experiment.models.api.responses import output_limit, read_json
 from experiment.models.api.retrying import (
     ALIKE_TRIES,
     FIRST_TRIES,
@@ -32,19 +33,18 @@ from experiment.models.api.retrying import (
     Answered,
     Retry,
     RunStopped,
+    ServerResponse,
     can_be_streamed,
     encoded,
     judge_failure,
-    judge_status,
+    judge_refusal,
     said,
-    sent_elsewhere,
     unreached,
     without_marks,
     words_about_parameters,
 )  # fmt: skip
-from experiment.models.costs import Usage
 from experiment.models.engine import Reply, ReplyStatus, Request
-from experiment.models.journal import LOST, REFUSED, request_digest
+from experiment.models.journal import request_digest
 
 START = 20
 CONCURRENCY = 100
@@ -76,7 +76,6 @@ class Limiter:
         self.limit = max(1, min(start, cap))
         self.in_flight = 0
         self.cuts = 0
-        self.most = 0
         self._clock = clock
         self._lock = threading.Lock()
         self._good = 0
@@ -93,7 +92,6 @@ class Limiter:
             if self.in_flight >= self.limit or self._clock() < self._held_until:
                 return False
             self.in_flight += 1
-            self.most = max(self.most, self.in_flight)
             return True
 
     def leave(self) -> None:
@@ -190,12 +188,6 @@ class InFlightRequest:
         """Tries that the server received while it was up."""
         return self.tries - self.limited - self.lost
 
-    def begin_anew(self) -> None:
-        """Record that the server was down, so that earlier tries do not count against the request."""
-        self.lost += self.counted
-        self.alike, self.fault = 0, ""
-        self.rounds += 1
-
     def failed(self, reason: str, status: ReplyStatus, *, model: str, path: str) -> Reply:
         """Return the reply that reports why the request failed."""
         return Reply(
@@ -210,15 +202,11 @@ class Status:
 
     in_flight: int = 0  # requests in flight, and the current limit
     limit: int = 0
-    queued: int = 0  # requests ready to send, and those that wait to be retried
-    waiting: int = 0
+    waiting: int = 0  # requests that wait to be retried
     # time of the next retry in seconds since the epoch; None if nothing waits
     waiting_until: float | None = None
     why: str | None = None  # why it waits
-    last_error: str | None = None  # the latest failure
-    retries: int = 0  # tries after the first, all tries, and finished requests
-    sent: int = 0
-    answered: int = 0
+    retries: int = 0  # tries after the first
 
     def __str__(self) -> str:
         text = f"{self.in_flight} of {self.limit} at once"
@@ -362,7 +350,7 @@ class Sending:
         self.stopped: BaseException | None = None
         self.failures: Counter[str] = Counter()
         self.resolved: set[str] = set()
-        self.sent = self.retries = self.done = 0
+        self.sent = self.retries = 0
         self.last_error: str | None = None
 
     def call(self, name: str, *arguments: Sequence[Request], front: bool = False) -> None:
@@ -431,14 +419,10 @@ class Sending:
         return Status(
             in_flight=len(self._running),
             limit=min(self._options.cap, self._limiter.limit),
-            queued=len(self._ready),
             waiting=len(self._waiting) + len(self._unattributed),
             waiting_until=None if due is None else time.time() + max(0.0, due),
             why=why,
-            last_error=self.last_error,
             retries=self.retries,
-            sent=self.sent,
-            answered=self.done,
         )
 
     def _fill(self) -> None:
@@ -570,35 +554,21 @@ class Sending:
         self.retries += request.tries > 1
         if self._options.is_timed:
             await asyncio.sleep(REST_S)
-        sent_at, started = time.monotonic(), time.perf_counter()
-        text: str | None = None
-        try:
-            response = await self._transport.post(request.call.path, content)
-            took = (time.perf_counter() - started) * 1000
-            self._reached, self._lost_since, self._lost_tries = True, None, 0
-            if response.status >= 300:
-                await self._calls.ended(call, REFUSED)
-                return self._refused(request, body, response.status, response.body, response.headers, sent_at)
-            text = response.body
-            payload = read_json(text)
-        except (asyncio.CancelledError, RunStopped):
-            raise
-        except Exception as error:
-            verdict = judge_failure(error, seconds=self._transport.timeout)
-            self._reached = self._reached or verdict.kind != "unreachable"
-            if text is not None:
-                await self._calls.answered(call, text, Usage(), is_readable=False)
-            else:
-                await self._calls.ended(call, REFUSED if verdict.kind == "unreachable" else LOST)
-            request.may_be_billed = verdict.kind != "unreachable"
-            request.unsettled += request.may_be_billed
-            return verdict
-        first = None if response.first_at is None else (response.first_at - started) * 1000
-        times = (took, first) if self._options.is_timed else (None, None)
-        request.cost_usd += await self._calls.answered(
-            call, text, Usage() if price.is_free else read_usage(payload), times=times
+        sent_at = time.monotonic()
+        outcome = await send(
+            self._transport, self._calls, call, request.call.path, content, is_timed=self._options.is_timed
         )
-        return Answer(call.number, payload, times)
+        if outcome.response.status:
+            self._reached, self._lost_since, self._lost_tries = True, None, 0
+        if (failure := outcome.failure) is not None:
+            request.may_be_billed = failure.kind != "unreachable"
+            self._reached = self._reached or request.may_be_billed
+            request.unsettled += request.may_be_billed
+            return failure
+        if outcome.payload is None:
+            return self._refused(request, body, outcome.response, sent_at)
+        request.cost_usd += outcome.cost_usd
+        return Answer(call.number, outcome.payload, outcome.times)
 
     def _timed(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the body with streaming on, so that the time to the first token can be measured."""
@@ -610,18 +580,11 @@ class Sending:
         return {**body, "stream": True, **options}
 
     def _refused(
-        self,
-        request: InFlightRequest,
-        body: dict[str, Any],
-        status: int,
-        text: str,
-        headers: Any,
-        sent_at: float,
+        self, request: InFlightRequest, body: dict[str, Any], response: ServerResponse, sent_at: float
     ) -> Reply | Retry:
-        if status < 400:
-            assert request.call is not None
-            raise sent_elsewhere(status, headers, self._transport.base_url, request.call.path)
-        verdict = judge_status(status, text, headers, secret=self._transport.key, answered=self._answered)
+        assert request.call is not None
+        text = response.body
+        verdict = judge_refusal(self._transport, request.call.path, response, answered=self._answered)
         if verdict.kind == "rate_limit":
             self._limiter.limited(sent_at, verdict.after)
         if verdict.filtered:
@@ -694,7 +657,10 @@ class Sending:
         """Resend requests that met a server which was down; record those on which it fails while it answers others."""
         for request, verdict in doubtful:
             if was_down:
-                request.begin_anew()
+                # earlier tries do not count against the request
+                request.lost += request.counted
+                request.alike, request.fault = 0, ""
+                request.rounds += 1
                 self._ready.append(request)
             else:
                 self._set_aside(request, verdict, is_own=True)
@@ -725,7 +691,6 @@ class Sending:
         return request.failed(verdict.reason, status, model=form.model, path=form.options.surface)
 
     def _finish_one(self, reply: Reply) -> None:
-        self.done += 1
         self._came_in.append(reply)
         if len(self._came_in) == 1:
             self._loop.call_soon(self._hand_on)

@@ -18,7 +18,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from statistics import median
@@ -41,7 +41,7 @@ from experiment.models.imports.writing import (
 from experiment.store import Store
 from experiment.study import Study
 from experiment.study.format import schema_faults
-from experiment.study.yaml_source import YamlSource, read_yaml
+from experiment.study.yaml_source import read_yaml
 from experiment.trials import choice_settings
 from stimuli.corpora.encodings import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, did_you_mean, missing_column
@@ -51,6 +51,7 @@ Row = Mapping[str, Any]
 _LONGEST_CELL = 2**31 - 1
 """Longest cell in characters; Python's own limit of 131,072 is too small for long replies of models."""
 
+SHOWN_FAULTS = 8
 SET = "imported"
 DEFAULT_SESSION = "1"
 SHORT_MS, LONG_MS = 20.0, 120_000.0
@@ -142,7 +143,17 @@ def read_mapping(file: Path) -> Columns:
     source = read_yaml(
         file, as_text=True, begin="Say what the columns of the table are: reader, item, response and more."
     )
-    check_mapping(source)
+    if not isinstance(source.data, dict):
+        raise UserError(
+            f"{file.name} holds no mapping of columns",
+            mend="Write a part of a mapping on each line: `reader: participant`, `item: base`, `response: key`.",
+        )
+    schema = json.loads(resources.files(__package__).joinpath("mapping.schema.json").read_text("utf-8"))
+    faults = {
+        (source.line(path), text) for _, path, text in schema_faults(source, Draft202012Validator(schema))
+    }
+    if faults:
+        raise UserError("\n".join(text for _, text in sorted(faults)[:SHOWN_FAULTS]))
     if "response" not in source.data and "fixation" not in source.data:
         raise UserError(
             f"{file.name} lacks 'response', the column with the answers",
@@ -211,7 +222,14 @@ class ResponseFile:
         mark = "\t" if name.endswith(".tsv") else ";" if ";" in head and "," not in head else ","
         csv.field_size_limit(_LONGEST_CELL)
         reader = csv.DictReader(text, delimiter=mark)
-        self._refuse_doubles(reader.fieldnames or ())
+        first: dict[str, int] = {}
+        for place, column in enumerate(reader.fieldnames or (), 1):
+            if column in first and column:
+                raise UserError(
+                    f"{self.file.name}: columns {first[column]} and {place} are both called {column!r}",
+                    mend="Give each column a different name, or remove one.",
+                )
+            first[column] = place
         for row in reader:
             if None in row or any(value is None for value in row.values()):
                 separator = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[mark]
@@ -220,17 +238,6 @@ class ResponseFile:
                     mend=f"Cells are split at {separator}: quote those that hold one, or correct the row.",
                 )
             yield TableRow(self.file, reader.line_num, row, "," if mark == ";" else ".")
-
-    def _refuse_doubles(self, names: Sequence[str]) -> None:
-        """Raise an error if a header has two columns with the same name."""
-        first: dict[str, int] = {}
-        for place, name in enumerate(names, 1):
-            if name in first and name:
-                raise UserError(
-                    f"{self.file.name}: columns {first[name]} and {place} are both called {name!r}",
-                    mend="Give each column a different name, or remove one.",
-                )
-            first[name] = place
 
 
 def _once(where: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -241,29 +248,6 @@ def _once(where: str, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
             raise UserError(f"{where}: {name!r} is used twice", mend="Use each name once.")
         values[name] = value
     return values
-
-
-SHOWN_FAULTS = 8
-
-
-@cache
-def _validator() -> Draft202012Validator:
-    text = resources.files(__package__).joinpath("mapping.schema.json").read_text("utf-8")
-    return Draft202012Validator(json.loads(text))
-
-
-def check_mapping(source: YamlSource) -> None:
-    """Raise one UserError that lists the errors of a mapping in the order of its lines."""
-    if not isinstance(source.data, dict):
-        raise UserError(
-            f"{source.file.name} holds no mapping of columns",
-            mend="Write a part of a mapping on each line: `reader: participant`, `item: base`, `response: key`.",
-        )
-    faults = sorted(
-        {(source.line(path), message) for _, path, message in schema_faults(source, _validator())}
-    )
-    if faults:
-        raise UserError("\n".join(text for _, text in faults[:SHOWN_FAULTS]))
 
 
 def read_responses(

@@ -16,8 +16,7 @@ from experiment.integrity.build_provenance import IMPORTED, note_design, require
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.lists import SessionPlace, blocks_showing
 from experiment.models.imports.fixations import Fixation, region_rows
-from experiment.models.planning import canonical_hash
-from experiment.models.planning.session import words_of
+from experiment.models.planning.session import canonical_hash, words_of
 from experiment.models.runs.limits import Stop, interruptible
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.procedure.plan_builder import PlanBuilder, Screen, as_plan

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from experiment.models.engine import UNFINISHED, Engine, Message, ModelSettings, Reply, Request
 from experiment.models.journal import ModelCalls
 from experiment.models.planning.session import request_json, request_key
-from experiment.models.prompts import Prompter
-from experiment.models.prompts.prompter import judge_prompt
+from experiment.models.prompts.prompter import Prompter, judge_prompt
 from experiment.parsing.replies import parse_label
 from experiment.scoring.published import judge_of, judged_label
 from experiment.scoring.rescoring import (
@@ -27,6 +26,7 @@ from experiment.scoring.rescoring import (
 )
 from experiment.scoring.trial import Score
 from experiment.store import Store, records
+from experiment.store.tables import scores
 from experiment.study import Study
 from experiment.trials import CHOSEN
 from stimuli.seeds import stable_seed
@@ -182,10 +182,6 @@ def _waiting(
 
 
 def _has_judged(connection: Connection, response: StoredResponse, scorer: str) -> bool:
-    from sqlalchemy import select
-
-    from experiment.store.tables import scores
-
     query = select(scores.c.score_id).where(
         scores.c.session_id == response.session_id,
         scores.c.trial_index == response.trial["trial_index"],

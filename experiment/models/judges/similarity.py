@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 
 from experiment.lists import list_ids
 from experiment.models.engine import ModelSettings, NotThereYet
-from experiment.models.planning import is_remote
-from experiment.models.prompts import render
+from experiment.models.planning.prompting_settings import is_remote
+from experiment.models.prompts.prompter import render
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.published import Score, compared_text, parser_of
 from experiment.scoring.rescoring import MODEL_KINDS, StoredResponse, responses, write_scores
@@ -99,9 +99,7 @@ class Embedder:
         """Return how many of these texts are longer than the model reads, so that their end is lost; None if unknown."""
         return self._way.cut(list(dict.fromkeys(texts)))
 
-    def embed(
-        self, texts: Sequence[str], told: Callable[[int, int], None] = lambda done, of: None
-    ) -> Vectors:
+    def embed(self, texts: Sequence[str], told: Told = lambda done, of: None) -> Vectors:
         """Return the vectors of texts, shape (texts, width), each of length 1; ``told`` receives progress as (done, total)."""
         names = [self._name(text) for text in texts]
         vectors_by_name = self._kept(set(names))
@@ -313,13 +311,13 @@ class _ApiWay:
             )
         except OpenAIError as error:
             raise UserError(
-                f"{self.settings_name()} does not embed: {error}",
+                f"openai:{self._name} does not embed: {error}",
                 mend="Check name, base_url and key of the embedding model.",
                 exit_code=1,
             ) from error
         if len(answer.data) != len(texts):
             raise UserError(
-                f"{self.settings_name()} gave {len(answer.data)} vectors for {len(texts)} texts",
+                f"openai:{self._name} gave {len(answer.data)} vectors for {len(texts)} texts",
                 mend="This server does not keep to the embeddings interface.",
                 exit_code=1,
             )
@@ -328,10 +326,6 @@ class _ApiWay:
 
     def cut(self, texts: Sequence[str]) -> None:
         return None
-
-    def settings_name(self) -> str:
-        """Return the model's name for messages."""
-        return f"openai:{self._name}"
 
 
 LENGTH, MODULES, POOLING = "sentence_bert_config.json", "modules.json", "1_Pooling/config.json"
@@ -468,25 +462,17 @@ def nearness(embedder: Embedder, texts: Sequence[Text], told: Told = lambda done
             float(vectors[text.changed] @ vectors[text.intact])
         )
         result.items.setdefault(text.condition, []).append(text.item)
-    intact = {text.item: text.intact for text in reversed(texts)}
-    _set_floor(result, dict(sorted(intact.items())), vectors)
-    return result
-
-
-def _set_floor(
-    result: Nearness, intact: Mapping[str, str], vectors: Mapping[str, NDArray[np.floating]]
-) -> None:
-    """Add the mean cosine of each item's intact text with those of items that have another text."""
-    texts = list(intact.values())
-    counts = Counter(texts)
-    for item, text, mean in zip(
-        intact, texts, with_others([vectors[text] for text in texts], texts), strict=True
-    ):
+    intact = dict(sorted({text.item: text.intact for text in reversed(texts)}.items()))
+    of_items = list(intact.values())
+    counts = Counter(of_items)
+    means = with_others([vectors[text] for text in of_items], of_items)
+    for item, intact_text, mean in zip(intact, of_items, means, strict=True):
         if mean is not None:
             result.unrelated.append(mean)
             result.unrelated_items.append(item)
-            result.pairs += len(texts) - counts[text]
+            result.pairs += len(of_items) - counts[intact_text]
     result.pairs //= 2
+    return result
 
 
 def with_others(vectors: Sequence[NDArray[np.floating]], texts: Sequence[str]) -> list[float | None]:
@@ -684,7 +670,7 @@ def compare_texts(
     dry_run: bool = False,
     with_prompts: bool = False,
     materials: Embedder | None = None,
-    told: Callable[[int, int], None] = lambda done, of: None,
+    told: Told = lambda done, of: None,
 ) -> Similarity:
     """Compare shown texts with intact ones, and free answers with their reference texts; store the latter.
 
@@ -762,8 +748,14 @@ def _free_answers(study: Study, store: Store | None, reader: str | None) -> list
                 mend="Leave --model out to compare the texts that are shown.",
             )
         return []
+    found = []
     with store.read() as connection:
-        return [response for response in responses(study, connection, reader=reader) if _is_free(response)]
+        for response in responses(study, connection, reader=reader):
+            step = response.trial["steps"][-1]
+            is_text = step["step"] == "answer" and step.get("read_as", "text") in ("text", "code")
+            if is_text and not response.trial["is_practice"]:
+                found.append(response)
+    return found
 
 
 def _floors(
@@ -785,12 +777,6 @@ def _floors(
         ):
             if mean is not None:
                 yield response, text, mean
-
-
-def _is_free(response: StoredResponse) -> bool:
-    step = response.trial["steps"][-1]
-    is_text = step["step"] == "answer" and step.get("read_as", "text") in ("text", "code")
-    return is_text and not response.trial["is_practice"]
 
 
 def _wanted(response: StoredResponse, intact: Mapping[Key, tuple[StoredResponse, str]]) -> str | None:

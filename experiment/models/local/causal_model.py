@@ -374,33 +374,29 @@ class OutputSelection:
         self._entropies: dict[tuple[int, int, bool], Wanting] = {}  # the last: over tokens that begin a word
 
     def add(
-        self,
-        place: int,
-        row: Row,
-        span: RowSpan,
-        *,
-        ends: bool = True,
-        before: Sums | None = None,
+        self, place: int, row: Row, span: RowSpan, *, ends: bool = True, before: Sums | None = None
     ) -> None:
         """Add the requests of a row whose tokens are in a span of the batch."""
         index, start, line = span
         end = start + len(index)
+
+        def before_of(position: int) -> int:
+            """Return where the token before a position is; the distribution after it is needed."""
+            at = int(index[position - 1 - start])
+            self._after.add(at)
+            return at
+
         for position, token in row.targets:
             if start < position <= end:
-                at = int(index[position - 1 - start])
-                self._after.add(at)
-                self._targets.setdefault((line, at, token), []).append((place, position))
+                key = (line, before_of(position), token)
+                self._targets.setdefault(key, []).append((place, position))
         for position in row.borders:
             if start < position <= end:
-                at = int(index[position - 1 - start])
-                self._after.add(at)
-                self._borders.setdefault((line, at), []).append((place, position))
+                self._borders.setdefault((line, before_of(position)), []).append((place, position))
         for position in row.entropies:
             if start < position <= end:
-                at = int(index[position - 1 - start])
-                self._after.add(at)
-                key = (line, at, position in row.borders)
-                self._entropies.setdefault(key, []).append((place, position))
+                over = (line, before_of(position), position in row.borders)
+                self._entropies.setdefault(over, []).append((place, position))
         for position in row.states:
             if start <= position < end:
                 self.states.setdefault((line, int(index[position - start])), []).append((place, position))

@@ -44,7 +44,6 @@ from experiment.models.local.tokens import Template, Wording, context_length_of,
 from experiment.models.local.vision import ImageProcessor, VisionBackend
 from experiment.models.pictures import drawn_with
 from stimuli.errors import UserError, unknown_name
-from stimuli.seeds import generator
 
 TOLERANCE = {"float32": 5e-4}
 TOLERANCE_16_BIT = 0.25
@@ -139,23 +138,17 @@ def _begun(row: Row, most: int) -> Row:
     return Row(row.ids[: max(1, most)])
 
 
-def _choice(
-    model: CausalModel,
-    rows: Sequence[Row],
-    dtype: str,
-    plain: Plain,
-    budget: int,
-) -> BackendChoice:
+def _choice(model: CausalModel, rows: Sequence[Row], dtype: str, plain: Plain, budget: int) -> BackendChoice:
     tolerance = TOLERANCE.get(dtype, TOLERANCE_16_BIT)
     refused: dict[str, str] = {}
     ways: list[Way] = []
     if isinstance(plain, EncoderDecoderBackend):
         tolerance = max(tolerance, TOLERANCE_ENCODED)
-        ways, chosen = [plain.together()], list(rows[:4])
+        ways, chosen = [EncoderDecoderBackend(model)], list(rows[:4])
     elif isinstance(plain, VisionBackend):
         # from the longest to shorter ones, so that some are padded
         chosen = sorted(rows, key=lambda row: -len(row.ids))[:: max(1, len(rows) // 4)][:4]
-        ways = [plain.together()]
+        ways = [VisionBackend(model, plain.images)]
     else:
         chosen = _sample(model, rows)
         if has_states(model):
@@ -471,13 +464,18 @@ class LocalEngine:
             raise unknown_name("determinism", level, DETERMINISM)
         self.revision = checkpoints.name_revision(self.source, self.config)
         self.timing = bool(options.get("timing", False))
-        self.order_seed = int(cast(int, options.get("order_seed", 1)))
         self._context_length = context_length_of(self.config)
         self._is_warm = self._closed = False
         self.has_encoder = bool(getattr(self.config, "is_encoder_decoder", False))
         self.wording = self._wording()
         kind = self.device.partition(":")[0]
-        self.budget = MemoryBudget(self._token_budget(self.budgets[kind]), _HELD[kind])
+        n_tokens = options.get("token_budget", self.budgets[kind])
+        if not isinstance(n_tokens, int) or isinstance(n_tokens, bool) or n_tokens < 1:
+            raise UserError(
+                f"token_budget: {n_tokens} is not a number of tokens",
+                mend="Write a whole number, 768 for instance.",
+            )
+        self.budget = MemoryBudget(n_tokens, _HELD[kind])
         self._model: CausalModel | None = None
         self._computing: Computing | None = None
         self._most_talks = self.budget.held
@@ -492,22 +490,6 @@ class LocalEngine:
             thinking=bool(options.get("thinking", False)),
             decoder_start=begun,
         )
-
-    def _token_budget(self, usual: int) -> int:
-        n_tokens = self.settings.options.get("token_budget", usual)
-        if not isinstance(n_tokens, int) or isinstance(n_tokens, bool) or n_tokens < 1:
-            raise UserError(
-                f"token_budget: {n_tokens} is not a number of tokens",
-                mend="Write a whole number, 768 for instance.",
-            )
-        return n_tokens
-
-    def _ordered(self, requests: Sequence[Request]) -> list[Request]:
-        """Return requests in their order, or in random order if times are measured."""
-        ordered = list(requests)
-        if self.timing:
-            generator("order of timed trials", self.order_seed).shuffle(ordered)
-        return ordered
 
     def _ends(self, model: Any) -> set[int]:
         """Return the tokens that end a generation."""
@@ -545,7 +527,6 @@ class LocalEngine:
             "torch": importlib.metadata.version("torch"),
             "determinism": self.determinism,
             "timing": self.timing,
-            "order_seed": self.order_seed if self.timing else None,
             "parameters": model.model.num_parameters() if model else None,
             "architecture": type(model.model).__name__ if model else (self.config.architectures or [None])[0],
             "encoder": self.has_encoder,
@@ -576,7 +557,7 @@ class LocalEngine:
 
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield a reply for each request as soon as its rows are computed; follow-up requests come after."""
-        windows = Windows(self._ordered(requests), leads_on=follow is not None, size=self.window)
+        windows = Windows(requests, leads_on=follow is not None, size=self.window)
         while windows and not self._closed:
             window, holds = windows.next(self._most_talks)
             if self.timing and not self._is_warm:

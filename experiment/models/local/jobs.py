@@ -22,14 +22,7 @@ from experiment.models.local.rows import (
     RowOutcome,
     common_length,
 )
-from experiment.models.local.tokens import (
-    FoilTokens,
-    Stops,
-    Tokens,
-    Wording,
-    region_targets,
-    score_regions,
-)
+from experiment.models.local.tokens import FoilTokens, Stops, Tokens, Wording, region_targets, score_regions
 from stimuli.seeds import stable_seed
 
 

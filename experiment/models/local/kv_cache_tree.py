@@ -79,10 +79,7 @@ class KVCacheTree:
             depth += taken
 
     def keep(
-        self,
-        ids: Ids,
-        rest: Callable[[int], tuple[Layers, Layers]],
-        marks: Mapping[int, Sums] | None = None,
+        self, ids: Ids, rest: Callable[[int], tuple[Layers, Layers]], marks: Mapping[int, Sums] | None = None
     ) -> None:
         """Store a row with ``marks``, sums by number of leading tokens; ``rest`` gives keys and values from a position on."""
         self._keep(ids, rest)

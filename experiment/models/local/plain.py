@@ -42,10 +42,6 @@ class EncoderDecoderBackend:
         self.alone = alone
         self.name = "plain" if alone else "batched"
 
-    def together(self) -> EncoderDecoderBackend:
-        """Return the same backend with batches."""
-        return EncoderDecoderBackend(self.model)
-
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()
     ) -> Iterator[tuple[int, RowOutcome]]:

@@ -64,7 +64,9 @@ class ImageProcessor:
             message = " ".join(str(error).split())[:200]
             raise UserError(
                 f"the processor of {name}, which prepares its pictures, cannot be loaded: {message}",
-                mend=_mend_of(message),
+                mend=how_to_get_it()
+                if "torchvision" in message.casefold()
+                else "Install what is named; the folder needs preprocessor_config.json or processor_config.json.",
             ) from error
         tokenizer = getattr(self.processor, "tokenizer", None)
         if tokenizer is None or not getattr(self.processor, "chat_template", None):
@@ -118,12 +120,6 @@ class ImageProcessor:
             raise ValueError(f"the processor does not take the pictures of this prompt: {fault}") from fault
 
 
-def _mend_of(message: str) -> str:
-    if "torchvision" in message.casefold():
-        return how_to_get_it()
-    return "Install what is named; the folder needs preprocessor_config.json or processor_config.json."
-
-
 @functools.lru_cache(maxsize=512)
 def _image(picture: Picture) -> Any:
     return picture.image()
@@ -142,10 +138,6 @@ class VisionBackend:
     def __init__(self, model: CausalModel, images: ImageProcessor, *, alone: bool = False) -> None:
         self.model, self.images, self.alone = model, images, alone
         self.name = "plain" if alone else "batched"
-
-    def together(self) -> VisionBackend:
-        """Return the same backend with batches."""
-        return VisionBackend(self.model, self.images)
 
     def compute(
         self, rows: Sequence[Row], budget: MemoryBudget, hold: Set[int] = frozenset()

@@ -17,7 +17,7 @@ from experiment.models.planning.prompting_settings import (
     right_answer,
 )
 from experiment.models.planning.session import UNSCRAMBLE, ModelSession, SessionTaker, TrialFeedback
-from experiment.models.prompts import changed_field
+from experiment.models.prompts.prompter import changed_field
 from experiment.procedure import PlannedTrial
 from experiment.study import Study
 from experiment.trials import UNANSWERED

@@ -14,8 +14,7 @@ from typing import Any, Literal, cast
 
 from experiment.models.engine import STATES, ModelSettings
 from experiment.models.pictures import LOOK
-from experiment.models.prompts import Prompter, Strategy, Turn
-from experiment.models.prompts.prompter import BLANK, Presentation
+from experiment.models.prompts.prompter import BLANK, Presentation, Prompter, Strategy, Turn
 from experiment.models.servers import server_of
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.study import Study
@@ -71,8 +70,10 @@ def read_prompting_settings(study: Study, settings: ModelSettings) -> PromptingS
     usual = "answered" if context == "session" else "none"
     practice = cast(Practice, study.get("models", "practice", default=usual))
     strategy = cast(Strategy, options.get("strategy", study.get("models", "strategy", default="direct")))
-    presentation, of_examples = presentation_of(options)
+    presentation = cast(Presentation, options.get("presentation", "text"))
     sees = presentation == "image"
+    # solved examples follow the items by default
+    of_examples = cast(Presentation, options.get("examples_presentation", "image") if sees else "text")
     manner = PromptingSettings(
         context=context,
         practice=practice if context != "teacher_forced" else "answered",
@@ -102,13 +103,6 @@ def state_positions(study: Study) -> tuple[str, ...]:
     positions: str | Sequence[str] = study.get("models", "states", default=())
     names = (positions,) if isinstance(positions, str) else positions
     return tuple(position for position in STATES if position in names)
-
-
-def presentation_of(options: Mapping[str, object]) -> tuple[Presentation, Presentation]:
-    """Return how a model is shown items and solved examples, as text or pictures; examples follow the items by default."""
-    of_items = cast(Presentation, options.get("presentation", "text"))
-    given = options.get("examples_presentation", of_items) if of_items == "image" else "text"
-    return of_items, cast(Presentation, given)
 
 
 def tells_of_prompts(kind: str, options: Mapping[str, object]) -> bool:
@@ -247,9 +241,9 @@ class SessionTemplate:
     """The turns of one plan for one model."""
 
     def __init__(self, plan: Plan, manner: PromptingSettings) -> None:
-        self.plan = {
-            **(plan if manner.practice == "answered" else _without_practice(plan)), "strategy": manner.strategy
-        }  # fmt: skip
+        self.plan = {**plan, "strategy": manner.strategy}
+        if manner.practice != "answered":
+            self.plan["screens"] = [screen for screen in plan["screens"] if screen["kind"] != "practice"]
         self.manner = manner
         self.prompter = Prompter(
             plan,
@@ -387,7 +381,3 @@ def _feedback_of(screen: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return a screen's feedback settings; plans of earlier versions, as in participants' sessions, had no texts for it."""
     feedback = screen.get("feedback")
     return feedback if isinstance(feedback, Mapping) else None
-
-
-def _without_practice(plan: Plan) -> Plan:
-    return {**plan, "screens": [screen for screen in plan["screens"] if screen["kind"] != "practice"]}

@@ -12,8 +12,7 @@ from typing import Any
 
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
 from experiment.models.planning.prompting_settings import DIGEST, SessionTemplate, right_answer
-from experiment.models.prompts import Turn, changed_field, read_step
-from experiment.models.prompts.prompter import BLANK
+from experiment.models.prompts.prompter import BLANK, Turn, changed_field, read_step
 from experiment.parsing.replies import parse_recovered, without_thought
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.steps import (
@@ -28,13 +27,7 @@ from experiment.procedure.steps import (
 )
 from experiment.scoring.published import in_its_form
 from experiment.scoring.sandbox import read_reply
-from experiment.scoring.trial import (
-    Score,
-    log_likelihood,
-    own_reply_score,
-    score_trial,
-    status_for_scoring,
-)
+from experiment.scoring.trial import Score, log_likelihood, own_reply_score, score_trial, status_for_scoring
 from experiment.trials import OWN_TYPE, UNANSWERED, labels_of
 from stimuli.seeds import stable_seed
 
@@ -224,7 +217,7 @@ class ModelSession:
 
     def surprisal(self, reply: Reply) -> float | None:
         """Return the surprisal of the text that a trial shows for reading, in bits."""
-        return trial_surprisal(reply.regions)
+        return _bits(reply.surprisal)
 
     def right_answers(self) -> dict[str, str]:
         """Return the correct answer by work key, for readers that look it up."""
@@ -301,30 +294,19 @@ class ModelSession:
 
     def _first(self, number: int, calls: Mapping[str, str]) -> Request:
         """Return a trial's first request: its answer, or the call before it if its text is not stored yet."""
-        if not self._restores(number):
-            return self._answer(number)
-        before = calls.get(f"{self._key(number)}:{UNSCRAMBLE}")
-        return self._unscramble(number) if before is None else self._answer(number, restored=before)
-
-    def _restores(self, number: int) -> bool:
-        if self.manner.strategy != "unscramble_first":
-            return False
-        return changed_field(self.script.places[number].trial) is not None
-
-    def _restored(self, trial: PlannedTrial, reply: str) -> str | None:
-        field = changed_field(trial)
-        return None if field is None else restored_text(str(trial["shown"][field]), reply)
-
-    def _unscramble(self, number: int) -> Request:
         trial = self.script.places[number].trial
-        text = trial["shown"][changed_field(trial)]
-        turn = self.script.prompter.unscramble(text)
+        if self.manner.strategy != "unscramble_first" or (field := changed_field(trial)) is None:
+            return self._answer(number)
         key = f"{self._key(number)}:{UNSCRAMBLE}"
+        if (before := calls.get(key)) is not None:
+            return self._answer(number, restored=before)
+        turn = self.script.prompter.unscramble(trial["shown"][field])
         return self._request(number, key, (Message("user", turn.text),), turn, purpose=UNSCRAMBLE)
 
     def _answer(self, number: int, *, restored: str | None = None) -> Request:
-        trial = self.script.places[number].trial
-        text = None if restored is None else self._restored(trial, restored)
+        trial, text = self.script.places[number].trial, None
+        if restored is not None and (field := changed_field(trial)) is not None:
+            text = restored_text(str(trial["shown"][field]), restored)
         turn = self.script.turn(number, text=text)
         messages, shift = self._messages(number, turn.text)
         if turn.pictures:
@@ -393,9 +375,9 @@ class ModelSession:
         """Return all turns up to a trial, and the start of the trial's own text in the last of them."""
         before = len(self._before(number))
         self._say(before)
-        conversation = self._said[: self._length_of(before)]
+        has_system = before > 0 and self._said[0].role == "system"
         messages, shift = self._user(number, text, is_first=before == 0)
-        return (*conversation, *messages), shift
+        return (*self._said[: 2 * before + has_system], *messages), shift
 
     def _say(self, places: int) -> None:
         """Build the conversation of the first places, each with its answer."""
@@ -409,13 +391,6 @@ class ModelSession:
                 Message("assistant", text if text and text.strip() else self.script.prompter.no_answer),
             ]
             self._said_places += 1
-
-    def _length_of(self, places: int) -> int:
-        """Return the number of messages in the conversation of the first places."""
-        if places == 0:
-            return 0
-        has_system = self._said[0].role == "system"
-        return 2 * places + has_system
 
     def _user(self, number: int, text: str, *, is_first: bool) -> tuple[list[Message], int]:
         lead = self.script.places[number].lead
@@ -480,14 +455,6 @@ def region_rows(trial: Mapping[str, Any], scores: Sequence[RegionScore]) -> list
         }
         for word, score in zip(words, scores, strict=True)
     ]
-
-
-def trial_surprisal(scores: Sequence[RegionScore]) -> float | None:
-    """Return the surprisal of the whole text read, in bits; None if that of a word with tokens is unknown."""
-    surprisals = [score.surprisal for score in scores if score.surprisal is not None]
-    if not surprisals or any(score.surprisal is None and score.tokens for score in scores):
-        return None
-    return _bits(math.fsum(surprisals))
 
 
 def _bits(nats: float | None) -> float | None:

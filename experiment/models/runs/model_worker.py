@@ -22,10 +22,11 @@ from experiment.models.api.retrying import RunStopped
 from experiment.models.costs import Price, format_usd
 from experiment.models.engine import UNFINISHED, Engine, ModelSettings, Reply, Request
 from experiment.models.journal import Journal, ModelCalls, begin_batch, settle_batch, total_of
-from experiment.models.planning import ModelSession, calls_before, told_of
+from experiment.models.planning.plans import told_of
+from experiment.models.planning.session import ModelSession
 from experiment.models.runs.limits import Gate, Stop
 from experiment.models.runs.recording import WORDS, Recording, ServedModel
-from experiment.models.runs.remaining_work import Blocks, Round, Survey, flagged, waves
+from experiment.models.runs.remaining_work import Blocks, Round, Survey, waves
 from experiment.store import Store
 from experiment.store.tables import reservations
 from stimuli.errors import UserError
@@ -90,7 +91,14 @@ class Batches:
             for pending in self._own():
                 self._say(f"{self._reader}: {pending}")
 
-    def take(self, plan: Callable[[], Iterable[ModelSession]], recording: Recording, *, refuses: bool) -> int:
+    def take(
+        self,
+        plan: Callable[[], Iterable[ModelSession]],
+        surveyed: Survey,
+        recording: Recording,
+        *,
+        refuses: bool,
+    ) -> int:
         """Store fetched answers in a plan's trials, report those that no trial takes, and return the number stored."""
         if not self.are_there:
             return 0
@@ -102,8 +110,7 @@ class Batches:
             keys_of_session = wanted.intersection(session.keys)
             if keys_of_session:
                 planned |= keys_of_session
-                begun, left = self._begin(session, recording)
-                recording.expect(session.session_id, left)
+                begun = recording.begin(session, len(surveyed.never.get(session.session_id, ())))
                 requests |= {request.work_key: (session, request) for request in begun}
         self._check(keys_by_batch, planned, refuses=refuses)
         taken = 0
@@ -176,39 +183,34 @@ class Batches:
         ledger = self._ledger
         if any(not batch.is_collected and batch.reader == self._reader for batch in ledger.batches):
             return 0, str(ledger)
-        chosen = self._affordable(list(requests), budget, limit)
-        if chosen:
-            api = BatchApi(self._settings, self._settle, dialect)
-            api.submit(
-                chosen,
-                reader=self._reader,
-                run_id=self._run_id,
-                most=self._price.most,
-                begin=self._begin_batch,
-            )
-            ledger = api.ledger
-        return len(chosen), str(ledger)
-
-    def _affordable(self, wanted: list[Request], budget: float | None, limit: float | None) -> list[Request]:
-        """Return the requests whose most the money covers."""
-        assert self._journal is not None
+        journal = self._journal
+        assert journal is not None
         left = float("inf") if limit is None else limit
         if budget is not None:
-            spent = self._journal.write(lambda connection: total_of(connection, self._study))
-            left = min(left, budget - spent)
-        count = 0
-        for request in wanted:
+            left = min(left, budget - journal.write(lambda connection: total_of(connection, self._study)))
+        chosen: list[Request] = []
+        for request in requests:
             left -= self._price.most(request)
             if left < 0:
                 break
-            count += 1
-        if wanted and not count:
+            chosen.append(request)
+        else:
+            if not chosen:
+                return 0, str(ledger)
+        if not chosen:
             raise UserError(
                 "the money that is left does not suffice for one request of a batch",
                 mend="Raise models: budget in the study, or --max-cost.",
                 exit_code=1,
             )
-        return wanted[:count]
+
+        def begin(batch: Batch, most: Mapping[str, float]) -> None:
+            whose = (self._study, self._reader, batch.token)
+            journal.write(lambda connection: begin_batch(connection, *whose, most))
+
+        api = BatchApi(self._settings, self._settle, dialect)
+        api.submit(chosen, reader=self._reader, run_id=self._run_id, most=self._price.most, begin=begin)
+        return len(chosen), str(api.ledger)
 
     def _own(self) -> list[Batch]:
         return [batch for batch in self._ledger.batches if batch.reader in ("", self._reader)]
@@ -222,15 +224,6 @@ class Batches:
             else ledger.keys(batch)
             for batch in ledger.batches
         }
-
-    def _begin(self, session: ModelSession, recording: Recording) -> tuple[list[Request], int]:
-        """Return the requests that can be answered now, and the number of missing trials."""
-        stored = recording.read(lambda connection: told_of(connection, session.session_id))
-        before = recording.read(lambda connection: calls_before(connection, session.session_id))
-        never = recording.read(lambda connection: flagged(connection, [session.session_id]))
-        return session.begin(stored, before), len(session) - len(stored) - len(
-            never.get(session.session_id, ())
-        )
 
     def _check(self, named: dict[str, list[str]], planned: set[str], *, refuses: bool) -> None:
         """Report submitted requests that the plan lacks; raise an error if the user has not decided what happens to them."""
@@ -276,11 +269,6 @@ class Batches:
         for batch in ledger.batches:
             batch.is_decided = batch.is_decided or batch.token in tokens
         ledger.save()
-
-    def _begin_batch(self, batch: Batch, most: Mapping[str, float]) -> None:
-        assert self._journal is not None
-        whose = (self._study, self._reader, batch.token)
-        self._journal.write(lambda connection: begin_batch(connection, *whose, most))
 
     def _settle(self, batch: Batch, lines: Sequence[Mapping[str, Any]] | None) -> None:
         """Record what a batch that has ended cost; the most that it can have cost if its provider does not know it any more."""
@@ -380,11 +368,7 @@ class ModelWorker:
             yield due.session, due.request
 
     def work(
-        self,
-        gate: Gate,
-        order: dict[Round, int],
-        turns: threading.Lock | None,
-        release: Callable[[], None],
+        self, gate: Gate, order: dict[Round, int], turns: threading.Lock | None, release: Callable[[], None]
     ) -> None:
         """Prompt for everything that is missing, within the limits."""
         self._gate, self._pending = gate, self._to_ask(order)
@@ -417,18 +401,6 @@ class ModelWorker:
             yield due.request
         self._has_paused = True
 
-    def _block(self, gate: Gate) -> list[Request]:
-        """Return the requests of the next block of each list."""
-        requests: list[Request] = []
-        while (due := self._pending.peek()) is not None and gate.may_ask(self.reader, due.place):
-            if self.stop.is_asked or self.full is not None:
-                break
-            self._pending.pop()
-            if not self._register(due.session, due.request, due.place):
-                break
-            requests.append(due.request)
-        return requests
-
     def _turn(self, gate: Gate, turns: threading.Lock | None, release: Callable[[], None]) -> None:
         """Complete blocks while the others are not behind: the last in a round is the first in the next."""
         if turns is not None:
@@ -443,7 +415,7 @@ class ModelWorker:
                 due = self._pending.peek()
                 if due is None or not gate.may_ask(self.reader, due.place, ahead=1.0):
                     break
-                block = self._block(gate)
+                block = list(self._stream())
                 if not block:
                     break
                 has_worked = True
@@ -493,22 +465,14 @@ class ModelWorker:
         """Return the requests that follow from a session's stored answers; none if its conversation has ended."""
         if session.session_id in self.found.ended:
             return []
-        stored = self.recording.read(lambda connection: told_of(connection, session.session_id))
-        if len(stored) >= len(session):
-            return []
-        before: dict[str, str] = {}
-        if stored or self.found.stored:
-            before = self.recording.read(lambda connection: calls_before(connection, session.session_id))
-        name = session.session_id
-        never = self.recording.read(lambda connection: flagged(connection, [name])).get(name, {})
-        self.recording.expect(session.session_id, len(session) - len(stored) - len(never))
+        never = self.found.never.get(session.session_id, {})
         requests = [
             request
-            for request in session.begin(stored, before)
+            for request in self.recording.begin(session, len(never))
             if request.work_key not in self.out
             and session.trial_of(request.work_key)["trial_index"] not in never
         ]
-        if self.settings.kind == "baseline":
+        if requests and self.settings.kind == "baseline":
             self.settings.choices.update(session.choices())  # type: ignore[attr-defined]
             if self.settings.name.startswith("oracle"):
                 self.settings.answers.update(session.right_answers())  # type: ignore[attr-defined]

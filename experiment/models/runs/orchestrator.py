@@ -11,7 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,8 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from experiment.integrity.build_provenance import note_design, require_current_items
+from experiment.integrity.freezing import refuse_if_changed
 from experiment.models.api.prices import price_of
 from experiment.models.api.probe import Capabilities
 from experiment.models.api.retrying import RunStopped
@@ -34,7 +36,8 @@ from experiment.models.journal import (
     warn_of_missing_runs,
 )
 from experiment.models.leases import leased
-from experiment.models.planning import ModelSession, People, needs_people, plan_sessions
+from experiment.models.planning.plans import People, needs_people, plan_sessions
+from experiment.models.planning.session import ModelSession
 from experiment.models.runs import environment
 from experiment.models.runs.limits import CommandLimits, Deadline, Gate, Stop, interruptible
 from experiment.models.runs.model_worker import Batches, ModelWorker, PlannedModel
@@ -51,10 +54,12 @@ from experiment.models.runs.status import (
     describe_parity,
     new_run_id,
 )
+from experiment.procedure import Plan, trials_of
 from experiment.store import Store, records
 from experiment.store.records import EXCLUDED, RESTORED, excluded_sessions, exclusions
-from experiment.store.tables import flags, sessions, trials
+from experiment.store.tables import flags, sessions, trials, versions
 from experiment.study import Study
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 Place = tuple[int | None, int | None, int | None, str | None]
@@ -103,7 +108,7 @@ def changed_sessions(
         .where(sessions.c.session_id.not_in(select(flags.c.session_id).where(flags.c.kind == BESIDE)))
         .group_by(sessions.c.session_id)
     )
-    first: tuple[str, dict[str, Any]] | None = None
+    first: tuple[str, dict[str, Any], Place] | None = None
     with store.read() as connection:
         for row in connection.execute(query):
             client = dict(row.client or {})
@@ -118,9 +123,22 @@ def changed_sessions(
             changed.session_ids.append(row.session_id)
             changed.places.append(place)
             changed.trials += int(row.n)
-            first = first or (row.session_id, client)
+            first = first or (row.session_id, client, place)
         if first is not None:
-            changed.lines = _lines(connection, first, about, surveyed, planned)
+            session_id, client, place = first
+            names = ("model", "settings")
+            before = _leaves({name: client.get(name) for name in names}) if client else {}
+            after = _leaves({name: about.get(name) for name in names}) if client else {}
+            changed.lines = [
+                f"{path}: {before.get(path, 'not there')} → {after.get(path, 'not there')}"
+                for path in dict.fromkeys((*before, *after))
+                if before.get(path) != after.get(path)
+            ]
+            if not changed.lines:
+                plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id))
+                new_id = surveyed.places[place]
+                now = next((session for session in planned if session.session_id == new_id), None)
+                changed.lines = _different_trials(plan, now)
     return changed
 
 
@@ -138,40 +156,18 @@ def refuse(reader: str, changed: ReplacedSessions) -> UserError:
     )
 
 
-@dataclass(frozen=True)
-class SettledSessions:
-    """Changes to stored sessions: those that count again, and those that no longer do."""
-
-    restored: tuple[str, ...] = ()  # sessions that an earlier change had set aside and that are planned again
-    set_aside: tuple[str, ...] = ()
-
-    def told(self, reader: str) -> str | None:
-        """Describe the changes in one line; None if there are none."""
-        parts = [
-            *(
-                [f"{_many(self.restored)} made before the change that was taken back count again"]
-                if self.restored
-                else []
-            ),
-            *([f"{_many(self.set_aside)} under other settings are set aside"] if self.set_aside else []),
-        ]
-        return f"{reader}: {', and '.join(parts)}" if parts else None
-
-
-def _many(session_ids: Sequence[str]) -> str:
-    return f"{len(session_ids)} session{'s' if len(session_ids) != 1 else ''}"
-
-
 def settle(
     store: Store,
-    study: str,
-    reader: str,
+    whose: tuple[str, str],
     changed: ReplacedSessions,
     planned: Mapping[Place, str],
-    *,
     if_changed: str,
-) -> SettledSessions:
-    """Set aside or restore a changed model's sessions in one transaction, and return which; undoing a change restores them."""
+) -> list[str]:
+    """Set aside or restore a changed model's sessions (``whose``: study and reader) in one transaction; return what was done.
+
+    Sessions that an earlier change had set aside are restored where that change is undone.
+    """
+    study, reader = whose
     with store.read() as connection:
         marks = exclusions(connection, study)
     names = set(planned.values())
@@ -193,39 +189,21 @@ def settle(
         for session_id in changed.session_ids:
             records.add_flag(connection, session_id, kind, reason, BY)
 
+    done = []
+    if back:
+        done.append(f"{counted(len(back), 'session')} made before the change that was taken back count again")
+    if changed.session_ids and kind == EXCLUDED:
+        done.append(f"{counted(len(changed.session_ids), 'session')} under other settings are set aside")
     if back or changed.session_ids:
         store.write(flag).result()
-    return SettledSessions(tuple(sorted(back)), tuple(changed.session_ids) if kind == EXCLUDED else ())
+    return done
 
 
-def _lines(
-    connection: Connection, first: tuple[str, dict[str, Any]], about: Mapping[str, Any], survey_of_plan: Survey,
-    planned: Sequence[ModelSession],
-) -> list[str]:  # fmt: skip
-    session_id, client = first
-    names = ("model", "settings")
-    before = _leaves({name: client.get(name) for name in names}) if client else {}
-    after = _leaves({name: about.get(name) for name in names})
-    lines = []
-    for path in dict.fromkeys((*before, *after)) if before else ():
-        if before.get(path) != after.get(path):
-            lines.append(f"{path}: {before.get(path, 'not there')} → {after.get(path, 'not there')}")
-    return lines or _said_otherwise(connection, session_id, survey_of_plan, planned)
-
-
-def _said_otherwise(
-    connection: Connection, session_id: str, survey_of_plan: Survey, planned: Sequence[ModelSession]
-) -> list[str]:
+def _different_trials(plan: Plan | None, now: ModelSession | None) -> list[str]:
     """Return lines on the differences between a stored session's trials and those planned in its place."""
-    row = connection.execute(select(sessions).where(sessions.c.session_id == session_id)).mappings().one()
-    place = (row["list_id"], row["prompt_variant"], row["replicate"], row["yoked_to"])
-    now = next(
-        (session for session in planned if session.session_id == survey_of_plan.places.get(place)), None
-    )
-    if now is None or not row["plan"]:
+    if now is None or not plan:
         return ["what the sessions say"]
-    old = [trial for screen in row["plan"]["screens"] for trial in screen.get("trials", ())]
-    new = [trial for screen in now.plan["screens"] for trial in screen.get("trials", ())]
+    old, new = trials_of(plan), trials_of(now.plan)
     lines = []
     if len(old) != len(new):
         lines.append(f"trials a session: {len(old)} → {len(new)}")
@@ -384,8 +362,7 @@ class CommandRun:
         self.faults: dict[str, UserError] = {}
         self._say = options.say
         self._spending = SpendingLimits(
-            self.budget,
-            None if self.limits.cost is None else CommandLimit(self.limits.cost),
+            self.budget, None if self.limits.cost is None else CommandLimit(self.limits.cost)
         )
         self._journal: Journal | None = None
         self._clock = Deadline(self.limits.minutes)
@@ -464,7 +441,7 @@ class CommandRun:
         stack.callback(calls.end)
         # timed sessions are separate from those in batches
         refuses = options.if_changed == "stop" and not options.cancels
-        if not is_timed and batches.take(plan, recording, refuses=refuses):
+        if not is_timed and batches.take(plan, surveyed, recording, refuses=refuses):
             surveyed = survey(plan(), store)
         model = PlannedModel(reader, settings, engine, plan, surveyed, price)
         worker = ModelWorker(
@@ -513,12 +490,11 @@ class CommandRun:
         changed = changed_sessions(
             self.store, (self.study.id, self.options.version, reader), surveyed, about, first
         )
-        settled = settle(
-            self.store, self.study.id, reader, changed, surveyed.places, if_changed=self.options.if_changed
-        )
-        if line := settled.told(reader):
-            self._say(line)
-        return changed.others + len(changed.session_ids) - len(settled.set_aside)
+        if_changed = self.options.if_changed
+        done = settle(self.store, (self.study.id, reader), changed, surveyed.places, if_changed)
+        if done:
+            self._say(f"{reader}: {', and '.join(done)}")
+        return changed.others + (len(changed.session_ids) if if_changed == "keep_both" else 0)
 
     # capabilities of endpoints and costs of trials, before anything is sent
 
@@ -589,7 +565,7 @@ class CommandRun:
             "git": environment.git_state(self.study.folder),
             "versions": environment.versions(),
             "hardware": dict(environment.hardware()),
-            "price": model.price.describe(),
+            "price": asdict(model.price),
             "budget_usd": self.budget,
             "limits": vars(self.limits),
         }
@@ -738,3 +714,50 @@ class CommandRun:
                 connection, "wrods run", action, study=self.study.id, detail=details
             )
         ).result()
+
+
+def version_of(study: Study, store: Store, *, new_version: bool = False) -> int:
+    """Record a study's design in the store and return its version."""
+    require_current_items(study, store)
+    refuse_if_changed(study)
+    return store.write(lambda connection: note_design(connection, study, new_version=new_version)).result()
+
+
+def latest_version(study: Study, store: Store | None) -> int:
+    """Return a study's newest version in the store without recording anything; 1 if there is none."""
+    if store is None:
+        return 1
+    query = select(func.max(versions.c.version)).where(versions.c.study == study.id)
+    with store.read() as connection:
+        return int(connection.scalar(query) or 1)
+
+
+def run_model(
+    study: Study,
+    reader: str,
+    settings: Mapping[str, Any],
+    store: Store,
+    *,
+    version: int,
+    progress: Callable[[int, int, Mapping[str, int]], None] | None = None,
+    **given: Any,
+) -> RunOutcome:
+    """Prompt one model (``settings``: ``use`` and others) for everything that is planned and not stored.
+
+    ``progress`` receives trials done and planned, and the number of replies by status; ``given`` are other fields of
+    :class:`RunOptions`.
+    """
+    outcome: list[RunOutcome] = []
+
+    def draw(figures: Any) -> None:
+        for figure in figures:
+            if progress is not None:
+                progress(figure.done, figure.planned, outcome[0].statuses if outcome else {})
+
+    run = CommandRun(study, store, RunOptions(version=version, draw=draw, **given))
+    outcome += run.run({reader: settings})
+    for fault in run.faults.values():
+        raise fault
+    if progress is not None:
+        progress(outcome[0].planned - outcome[0].left, outcome[0].planned, outcome[0].statuses)
+    return outcome[0]

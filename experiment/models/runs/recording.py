@@ -17,8 +17,15 @@ from sqlalchemy.exc import DBAPIError
 from experiment.models.api.responses import mark_of
 from experiment.models.api.retrying import RunStopped
 from experiment.models.engine import UNFINISHED, Reply, Request
-from experiment.models.planning import ModelSession, request_json, request_key
-from experiment.models.planning.session import UNSCRAMBLE, is_restored
+from experiment.models.planning.plans import calls_before, told_of
+from experiment.models.planning.session import (
+    UNSCRAMBLE,
+    ModelSession,
+    TrialFeedback,
+    is_restored,
+    request_json,
+    request_key,
+)
 from experiment.models.runs import remaining_work
 from experiment.models.runs.limits import Stop
 from experiment.models.runs.status import SHOWN_ERRORS, RunOutcome
@@ -26,6 +33,7 @@ from experiment.scoring.trial import Score
 from experiment.store import Store, records
 from experiment.store.database import StoreError, cannot_open
 from experiment.store.records import excluded_sessions
+from experiment.store.session_activity import end_session
 from experiment.store.tables import calls, sessions, trials
 from experiment.version import installed_version
 from stimuli.errors import UserError
@@ -97,9 +105,18 @@ class Recording:
         self._read_as: Counter[str] = Counter()
         self._tokens: Counter[str] = Counter()
 
-    def expect(self, session_id: str, left: int) -> None:
-        """Set the number of missing trials of a session, so that its end is checked only with the last of them."""
-        self._left[session_id] = left
+    def begin(self, session: ModelSession, never: int) -> list[Request]:
+        """Return the requests that follow from a session's stored answers; ``never`` of its trials can never be answered."""
+
+        def stored_of(connection: Connection) -> tuple[dict[int, TrialFeedback], dict[str, str]]:
+            restores = session.manner.strategy == "unscramble_first"
+            before = calls_before(connection, session.session_id) if restores else {}
+            return told_of(connection, session.session_id), before
+
+        stored, before = self.read(stored_of)
+        # the session's end is checked only with the last of its missing trials
+        self._left[session.session_id] = len(session) - len(stored) - never
+        return session.begin(stored, before)
 
     def keep(self, session: ModelSession, request: Request, reply: Reply, *, cost: float | None) -> None:
         """Store one reply and its cost in US dollars (None if unknown)."""
@@ -290,7 +307,7 @@ class Recording:
             if stored == "stored" and is_last and _is_complete(connection, session.session_id, planned):
                 records.finish_session(connection, session.session_id)
             if why is not None:
-                remaining_work.end(connection, session.session_id, why)
+                end_session(connection, session.session_id, remaining_work.ENDED, why)
             if fault is not None:
                 remaining_work.flag(connection, session.session_id, int(trial["trial_index"]), fault)
             if is_last:

@@ -22,7 +22,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
 from experiment.models.api.retrying import without_texts
 from experiment.models.engine import Reply, Request
-from experiment.models.planning import ModelSession
+from experiment.models.planning.session import ModelSession
 from experiment.store import Store, records
 from experiment.store.records import excluded_sessions
 from experiment.store.session_activity import end_session
@@ -87,11 +87,6 @@ def fault_of(session: ModelSession, request: Request, reply: Reply) -> str | Non
     return f"item {trial['item_id']} (trial {trial['trial_index']}): {str(reply.error).splitlines()[0][:300]}"
 
 
-def end(connection: Connection, session_id: str, reason: str) -> None:
-    """Record that a conversation has ended, and why."""
-    end_session(connection, session_id, ENDED, reason)
-
-
 def flag(connection: Connection, session_id: str, trial_index: int, fault: str) -> None:
     """Record once that a trial can never be answered, and why."""
     if trial_index not in flagged(connection, [session_id]).get(session_id, {}):
@@ -103,7 +98,7 @@ def close(connection: Connection, session_id: str, planned: int) -> None:
     count = select(func.count()).select_from(trials).where(trials.c.session_id == session_id)
     never = flagged(connection, [session_id]).get(session_id, {})
     if never and int(connection.scalar(count) or 0) + len(never) >= planned:
-        end(connection, session_id, REST)
+        end_session(connection, session_id, ENDED, REST)
 
 
 def flagged(connection: Connection, session_ids: Sequence[str]) -> dict[str, dict[int, str]]:
@@ -288,27 +283,24 @@ class Blocks:
                 self.share[index] = place * FINENESS // len(indices) / FINENESS
 
 
-class Shapes:
-    """Blocks of sessions, computed once for all with the same script."""
+Shapes = dict[int, tuple[object, Blocks, Counter[int]]]
+"""Blocks of sessions with the number of trials in each, computed once for all sessions with the same script."""
 
-    def __init__(self) -> None:
-        self._found: dict[int, tuple[object, Blocks, Counter[int]]] = {}
 
-    def of(self, session: ModelSession) -> tuple[Blocks, Counter[int]]:
-        """Return a session's blocks, and the number of trials in each."""
-        cached = self._found.get(id(session.script))
-        if cached is None or cached[0] is not session.script:
-            blocks = Blocks(session)
-            cached = (session.script, blocks, Counter(blocks.of_trial.values()))
-            if session.yoked_to is None:
-                self._found[id(session.script)] = cached
-        return cached[1:]
+def _blocks_of(session: ModelSession, shapes: Shapes) -> tuple[Blocks, Counter[int]]:
+    script, blocks, sizes = shapes.get(id(session.script), (None, None, None))
+    if blocks is None or sizes is None or script is not session.script:
+        blocks = Blocks(session)
+        sizes = Counter(blocks.of_trial.values())
+        if session.yoked_to is None:
+            shapes[id(session.script)] = (session.script, blocks, sizes)
+    return blocks, sizes
 
 
 def survey(plan: Iterable[ModelSession], store: Store) -> Survey:
     """Compare a plan with the store in one pass."""
     surveyed = Survey()
-    shapes = Shapes()
+    shapes: Shapes = {}
     numbered = ((number, session) for number, wave in enumerate(waves(plan)) for session in wave)
     while chunk := list(islice(numbered, CHUNK)):
         counts = stored_counts(store, [session.session_id for _, session in chunk])
@@ -334,7 +326,7 @@ def _count(
     surveyed.planned += total
     surveyed.stored += stored
     surveyed.places[place_of(session)] = session.session_id
-    blocks, sizes = shapes.of(session)
+    blocks, sizes = _blocks_of(session, shapes)
     surveyed.rounds.update((wave, block) for block in sizes)
     if stored >= total:
         if state != "finished":

@@ -24,8 +24,8 @@ from sqlalchemy import Connection
 from experiment.models.api.retrying import Provider, RunStopped
 from experiment.models.costs import format_usd
 from experiment.models.journal import book, spending
-from experiment.models.runs import budget_of
 from experiment.models.runs.limits import Deadline, Stop
+from experiment.models.runs.orchestrator import budget_of
 from experiment.models.servers import server_of
 from experiment.papers.inside.tuning.batches import parted
 from experiment.papers.inside.tuning.records import (

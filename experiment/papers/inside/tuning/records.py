@@ -24,8 +24,7 @@ from typing import Any
 from experiment.lists import list_ids
 from experiment.models.engine import Message
 from experiment.models.leases import file_lock
-from experiment.models.planning import read_prompting_settings
-from experiment.models.planning.prompting_settings import SessionTemplate
+from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.models.planning.session import ModelSession, SessionTaker
 from experiment.models.runs.environment import git_state, hardware, versions
 from experiment.models.runs.limits import Stop
