@@ -64,6 +64,8 @@ class ScriptedOpenAI:
         Token → log-probability of a prompt's token, sent where asked.
     agrees : bool
         Whether the probe is told the same of a token in a prompt and in an answer.
+    forgets : int
+        So many texts get no vector.
     heeds : set of str
         Ways of holding an answer to labels that are heeded, as the dialect names them.
     elsewhere : str or None
@@ -99,6 +101,7 @@ class ScriptedOpenAI:
         self.draws = "seed"
         self.sees = True
         self.agrees = True
+        self.forgets = 0
         self.keeps_requests = True
         self.requests: list[dict[str, Any]] = []
         self.paths: list[str] = []
@@ -149,6 +152,7 @@ class ScriptedOpenAI:
         app = web.Application(client_max_size=2**30)
         for path in ("/chat/completions", "/completions", "/responses"):
             app.router.add_post("/v1" + path, self._take)
+        app.router.add_post("/v1/embeddings", self._embed)
         app.router.add_post("/openai/deployments/{name}/chat/completions", self._take)
         self.batches.add_routes(app)
         runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=0.05)
@@ -209,6 +213,13 @@ class ScriptedOpenAI:
         finally:
             with self._lock:
                 self.at_once -= 1
+
+    async def _embed(self, request: web.Request) -> web.Response:
+        """Return vectors of texts, the last first."""
+        body = await request.json()
+        self._note(request, body)
+        data = [{"index": n, "embedding": [len(text), 1.0]} for n, text in enumerate(body["input"])]
+        return web.json_response({"data": data[self.forgets :][::-1], "model": body["model"]})
 
     def _told_of_ends(self, body: dict[str, Any]) -> Callable[[str], float] | None:
         """Return what is told of a prompt's tokens: of an answer's first tokens the same as of answers."""

@@ -16,7 +16,7 @@ import pytest
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.integrity.build_provenance import BUILT_FROM, changed_since_build
-from experiment.models.runs import CommandRun, RunOptions, version_of
+from experiment.models.runs.orchestrator import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError

@@ -15,8 +15,8 @@ from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.lists import items_of_list, list_ids
 from experiment.models import ModelSettings
-from experiment.models.planning import plan_sessions
-from experiment.models.prompts import render
+from experiment.models.planning.plans import plan_sessions
+from experiment.models.prompts.prompter import render
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.study import Study
 from stimuli.audit.audit import audit_items

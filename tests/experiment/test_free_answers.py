@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from experiment.building import make_items
 from experiment.checking import load_study
-from experiment.models.prompts import render
+from experiment.models.prompts.prompter import render
 from experiment.parsing.free_answers import decimal_mark, is_accepted, number_of, overlap
 from experiment.parsing.replies import parse_free
 from experiment.procedure import plan_session, trials_of

@@ -10,7 +10,7 @@ import pytest
 
 from experiment.integrity.build_provenance import ensure_version
 from experiment.languages import LATER_PROMPTS, STANDS_FOR, pack_for, read_own, wording
-from experiment.models.prompts import Prompter
+from experiment.models.prompts.prompter import Prompter
 from experiment.people.service import service_for
 from experiment.procedure import plan_session
 from experiment.store import open_store, records

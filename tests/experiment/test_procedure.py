@@ -10,7 +10,7 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
 from experiment.lists import list_ids
-from experiment.models.prompts import render
+from experiment.models.prompts.prompter import render
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError

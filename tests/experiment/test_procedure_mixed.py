@@ -11,7 +11,7 @@ import pytest
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.lists import list_ids
-from experiment.models.prompts import render
+from experiment.models.prompts.prompter import render
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.item import build_meta, write_items

@@ -14,7 +14,7 @@ import pytest
 from analysis.robustness import CUMULATIVE
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.models.prompts import Prompter
+from experiment.models.prompts.prompter import Prompter
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.scoring.trial import score_trial
 from experiment.simulated import GroundTruth, SimulatedReader, TrueEffects

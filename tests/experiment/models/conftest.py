@@ -9,11 +9,11 @@ import pytest
 
 from experiment.models import ModelSettings
 from experiment.models.api import retrying
-from tests.experiment.models.running import server, study
+from tests.experiment.models.running import named, server, study
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
-__all__ = ["postgres_cluster", "postgres_url", "server", "study"]
+__all__ = ["named", "postgres_cluster", "postgres_url", "server", "study"]
 
 
 @pytest.fixture(scope="session", autouse=True)

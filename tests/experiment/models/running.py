@@ -20,6 +20,7 @@ import pytest
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
+from experiment.models.journal import Spending, spending
 from experiment.store import open_store, records
 from tests.experiment.commands import wrods as invoke
 from tests.scripted_openai import ScriptedOpenAI
@@ -43,6 +44,13 @@ PRICE = "price: {input: 10, output: 10}"
 def study(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """The letter-position study with one prompt variant, built; in as many blocks as the test's module says in ``BLOCKS``."""
     return study_in(tmp_path / "positions", getattr(request.module, "BLOCKS", 1))
+
+
+@pytest.fixture
+def named(study: Path, server: ScriptedOpenAI) -> Path:
+    """The study with a model ``m`` of the scripted server, at temperature 0."""
+    with_models(study, remote("m", server, "temperature: 0, price: free"))
+    return study
 
 
 @pytest.fixture
@@ -108,12 +116,6 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "experiment.cli", *map(str, arguments)]
 
 
-def wrods(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run ``wrods`` in this process, and give back what a process of its own would."""
-    done = invoke(*arguments, catch_exceptions=False)
-    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
-
-
 def begin(*arguments: str | Path) -> subprocess.Popen[str]:
     """Begin ``wrods`` in a process of its own."""
     return subprocess.Popen(
@@ -140,6 +142,17 @@ def of_store(target: Path | str, read: Any, *arguments: Any) -> list[Any]:
         if callable(read):
             return list(read(connection, *arguments))
         return list(connection.execute(read).mappings())
+
+
+def status_of(folder: Path) -> dict[str, Any]:
+    """Return what ``wrods status`` tells."""
+    return dict(json.loads(invoke("status", folder, "--json").stdout))
+
+
+def money(folder: Path) -> Spending:
+    """Return what a study has spent."""
+    with open_store(folder) as store, store.read() as connection:
+        return spending(connection, load_study(folder))
 
 
 def done(target: Path | str) -> dict[str, Counter[tuple[int, str]]]:

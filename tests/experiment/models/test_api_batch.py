@@ -95,16 +95,6 @@ def test_collecting_that_was_cut_short_is_done_again(server, study):
     assert {reply.work_key for reply in BatchApi(study).collect(left)} == {f"k{n}" for n in range(6)} - stored
 
 
-def test_a_request_that_failed_in_a_batch_says_why_and_the_others_count(server, study):
-    server.batches.fails = {"k2"}
-    submit(study, choices(4))
-    server.batches.end()
-    replies = {reply.work_key: reply for reply in BatchApi(study).collect(choices(4))}
-    assert (replies["k2"].status, replies["k2"].text) == ("error", None)
-    assert "bad word" in str(replies["k2"].error)
-    assert {replies[key].status for key in ("k0", "k1", "k3")} == {"answered"}
-
-
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
 def test_what_a_batch_did_not_come_to_can_be_handed_over_again(server, study, status):
     submit(study, choices(6))

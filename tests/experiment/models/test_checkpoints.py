@@ -31,17 +31,6 @@ def test_without_pytorch_the_extra_is_named(plain_model, monkeypatch):
     assert 'pip install "wrods[local]"' in mend_of(f"hf:{plain_model}")
 
 
-def test_a_path_that_is_no_model_is_told_apart_from_one_that_is_not_there(tmp_path):
-    assert "nowhere" in mend_of(f"hf:{tmp_path / 'nowhere'}")
-    assert "config.json" in mend_of(f"hf:{tmp_path}")
-    (tmp_path / "weights.gguf").touch()
-    assert "weights.gguf" in mend_of(f"hf:{tmp_path / 'weights.gguf'}")
-    (tmp_path / "config.json").write_text("{}")
-    assert "tokenizer" in mend_of(f"hf:{tmp_path}")
-    (tmp_path / "config.json").write_text("not json")
-    assert "tokenizer" in mend_of(f"hf:{tmp_path}")
-
-
 def test_a_folder_without_weights_says_what_is_missing(plain_model, tmp_path):
     folder = shutil.copytree(plain_model, tmp_path / "copy")
     (folder / "model.safetensors").unlink()
@@ -51,11 +40,7 @@ def test_a_folder_without_weights_says_what_is_missing(plain_model, tmp_path):
 @pytest.mark.parametrize(
     ("name", "fault", "words"),
     [
-        (
-            "owner/mistyped",
-            RepositoryNotFoundError,
-            "hf auth login",
-        ),
+        ("owner/mistyped", RepositoryNotFoundError, "hf auth login"),
         ("owner/mistyped", httpx2.ConnectTimeout, "connection"),
         ("no name of a model", None, "'no name of a model'"),
     ],
@@ -92,12 +77,6 @@ def test_the_hub_is_asked_once_whether_it_has_a_model_before_anything_is_loaded(
 )
 def test_options_that_a_model_cannot_follow_are_refused(plain_model, options, words):
     assert words in mend_of(f"hf:{plain_model}", **options)
-
-
-def test_a_kind_that_is_not_known_names_the_known_ones():
-    for use, words in [("opnai:x", "'openai'"), ("hf:", "'hf:'")]:
-        with pytest.raises(UserError, match=words):
-            open_engine(ModelSettings(use))
 
 
 def test_a_revision_changes_with_any_weight_and_not_with_the_place(plain_model, tmp_path, local):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from experiment.models.imports import read_mapping
+from experiment.models.imports.responses import read_mapping
 from experiment.store import open_store, records
 from experiment.store.chain import verify
 from stimuli.errors import UserError

@@ -287,7 +287,9 @@ main(sys.argv[2:], prog_name="wrods")
 """An import that makes a file once the first of its sessions is in the transaction, and goes on when it is told to stop."""
 
 
-@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGKILL]
+)
 def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_again(folder, end):
     half_way = folder / "half-way"
     given = ("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")

@@ -189,10 +189,7 @@ def test_what_makes_another_request_is_asked_anew(study, server, changed):
 
 
 def test_a_reply_that_gives_no_answer_is_not_taken_again(study, server):
-    server.always["Sunday"] = (
-        "raw",
-        json.dumps({"id": "x", "choices": []}),
-    )
+    server.always["Sunday"] = ("raw", json.dumps({"id": "x", "choices": []}))
     with_models(study, remote("m", server))
     assert invoke("run", study).exit_code == 1
     missing = TRIALS - len(stored(study))

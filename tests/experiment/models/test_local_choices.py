@@ -70,13 +70,6 @@ def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_
     )
 
 
-def test_a_prompt_longer_than_the_model_reads_is_an_error_of_that_trial_alone(plain_model, local):
-    requests = [ask("long", "engine jumps " * 400, labels=("A", "B")), ask("short", "yes", labels=("A", "B"))]
-    replies = {reply.work_key: reply for reply in local(plain_model).answer(requests)}
-    assert replies["short"].status == "answered"
-    assert replies["long"].status == "error" and "512" in replies["long"].error
-
-
 def test_a_template_without_a_system_role_gets_the_system_text_in_the_first_turn(
     plain_model, tmp_path, local
 ):
@@ -124,19 +117,6 @@ def test_what_labels_share_is_counted_once(steps):
     found = disjoint_logprobs({label: math.log(share) for label, share in shares.items()}, PATHS)
     total = sum(math.exp(value) for value in found.values())
     assert total == pytest.approx(first + shares["agreeable"], rel=1e-6)
-
-
-TEXTS = ["Teh dgo barks.", "The dog", "reads every word of the", "garden", "Which group does the fox", "B"]
-
-
-def test_an_answer_does_not_depend_on_what_is_asked_beside_it(plain_model, local):
-    requests = [ask(str(n), text, max_tokens=10, temperature=1.0, seed=n) for n, text in enumerate(TEXTS)]
-    together = {reply.work_key: reply.text for reply in local(plain_model).answer(requests)}
-    backwards = {reply.work_key: reply.text for reply in local(plain_model).answer(requests[::-1])}
-    alone = {}
-    for request in requests:
-        alone.update({reply.work_key: reply.text for reply in local(plain_model).answer([request])})
-    assert together == backwards == alone
 
 
 def test_sampling_follows_the_models_distribution(plain_model, local):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.experiment.models.tiny_models import ask
+from tests.experiment.models.tiny_models import scored_and_written
 
 torch = pytest.importorskip("torch")
 
@@ -12,20 +12,13 @@ pytestmark = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="there is no CUDA device on this machine"
 )
 
-TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
-
-
-def requests_of(count: int):
-    scored = [ask(f"c{n}", f"{n} {TEXTS[n % 5]}", labels=("A", "of course")) for n in range(count)]
-    return scored + [ask(f"t{n}", f"{n} {TEXTS[n % 5]}", max_tokens=6) for n in range(count)]
-
 
 def test_numbers_on_a_gpu_are_those_of_plain_passes_on_the_cpu(plain_model, local):
     there = local(plain_model, device="cuda", dtype="float32")
     here = local(plain_model, device="cpu", determinism="exact")
-    found = {reply.work_key: reply for reply in there.answer(requests_of(20))}
+    found = {reply.work_key: reply for reply in there.answer(scored_and_written(20))}
     assert there.describe()["parity"]["path"] == "packed"
-    for reply in here.answer(requests_of(20)):
+    for reply in here.answer(scored_and_written(20)):
         if reply.label_logprobs is not None:
             assert found[reply.work_key].label_logprobs == pytest.approx(reply.label_logprobs, abs=2e-3)
 
@@ -33,7 +26,7 @@ def test_numbers_on_a_gpu_are_those_of_plain_passes_on_the_cpu(plain_model, loca
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_16_bits_on_a_gpu_take_the_fast_way(plain_model, local, dtype):
     engine = local(plain_model, device="cuda", dtype=dtype)
-    replies = list(engine.answer(requests_of(20)))
+    replies = list(engine.answer(scored_and_written(20)))
     assert {reply.status for reply in replies} <= {"answered", "truncated"}
     assert engine.describe()["parity"]["path"] == "packed"
 
@@ -46,11 +39,11 @@ def test_exact_holds_on_a_gpu(plain_model, local):
 
 def test_memory_of_a_gpu_that_runs_out_halves_the_budget(plain_model, local):
     engine = local(plain_model, device="cuda")
-    list(engine.answer(requests_of(1)))
+    list(engine.answer(scored_and_written(1)))
     total = torch.cuda.mem_get_info()[1]
     torch.cuda.set_per_process_memory_fraction(max(2**27 / total, 1e-3))
     try:
-        replies = list(engine.answer(requests_of(200)))
+        replies = list(engine.answer(scored_and_written(200)))
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
     assert {reply.status for reply in replies} <= {"answered", "truncated"}
@@ -58,5 +51,5 @@ def test_memory_of_a_gpu_that_runs_out_halves_the_budget(plain_model, local):
 
 def test_times_on_a_gpu_end_when_its_work_is_done(plain_model, local):
     engine = local(plain_model, device="cuda", timing=True)
-    for reply in engine.answer(requests_of(5)):
+    for reply in engine.answer(scored_and_written(5)):
         assert reply.latency_ms > 0

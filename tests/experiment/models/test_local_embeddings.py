@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -165,53 +163,13 @@ def test_memory_that_runs_out_halves_a_batch_of_texts(encoder, monkeypatch):
     assert 1 <= len(refused) < 10, "what was too much once is not tried again"
 
 
-@pytest.fixture
-def server():
-    asked: list[dict] = []
-
-    class Answer(BaseHTTPRequestHandler):
-        short = False
-
-        def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            asked.append({"path": self.path, **body})
-            data = [
-                {"object": "embedding", "index": n, "embedding": [float(len(text)), 1.0]}
-                for n, text in enumerate(body["input"])
-            ]
-            data = data[::-1][: -1 if Answer.short else None]
-            said = json.dumps(
-                {
-                    "object": "list",
-                    "data": data,
-                    "model": body["model"],
-                    "usage": {"prompt_tokens": 1, "total_tokens": 1},
-                }
-            )
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.end_headers()
-            self.wfile.write(said.encode())
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    threading.Thread(target=running.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{running.server_port}/v1", asked, Answer
-    running.shutdown()
-    running.server_close()
-
-
 def test_a_server_is_asked_in_batches_for_each_text_once(server):
-    url, asked, _ = server
     texts = [f"text {n % 300}" + "!" * (n % 300) for n in range(600)]
-    embedder = Embedder(ModelSettings("openai:small", {"base_url": url}))
+    embedder = Embedder(ModelSettings("openai:small", {"base_url": server.url}))
     found = embedder.embed(texts)
-    assert sum(len(one["input"]) for one in asked) == 300 == embedder.computed
-    assert max(len(one["input"]) for one in asked) <= BATCH_TEXTS and {one["path"] for one in asked} == {
-        "/v1/embeddings"
-    }
+    asked = [one["input"] for one in server.requests]
+    assert sum(map(len, asked)) == 300 == embedder.computed
+    assert max(map(len, asked)) <= BATCH_TEXTS and set(server.paths) == {"/v1/embeddings"}
     for text, vector in zip(texts, found, strict=True):
         expected = np.array([len(text), 1.0])
         np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), rtol=1e-5)
@@ -223,7 +181,6 @@ def test_a_kind_that_embeds_nothing_is_refused():
 
 
 def test_a_server_that_leaves_out_a_text_is_told(server):
-    url, _, answer = server
-    answer.short = True
+    server.forgets = 1
     with pytest.raises(UserError, match=r"\b1 vectors.*\b2 texts"):
-        Embedder(ModelSettings("openai:small", {"base_url": url})).embed(["a", "b"])
+        Embedder(ModelSettings("openai:small", {"base_url": server.url})).embed(["a", "b"])

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from dataclasses import replace
 
 import pytest
 
 from experiment.models import Message, Request
+from experiment.models.engine import Span
 from stimuli.errors import UserError
 from tests.experiment.models import tiny_models
-from tests.experiment.models.tiny_models import FAMILIES, HEADS, SEES, SMALL, byte_pair_tokenizer, checkpoint
+from tests.experiment.models.tiny_models import (
+    FAMILIES,
+    HEADS,
+    SEES,
+    SMALL,
+    T5,
+    TEXTS,
+    byte_pair_tokenizer,
+    checkpoint,
+    scored_and_written,
+)
 
 torch = pytest.importorskip("torch")
-TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
-BEFORE = "Which group does the sentence belong to? Answer A or B. engine jumps all night aCcurately. " * 2
-
-
-def requests_of(count: int) -> list[Request]:
-    def ask(key: str, text: str, labels=None) -> Request:
-        return Request(key, (Message("user", BEFORE + text),), labels, 5, 0.0, 1)
-
-    scored = [ask(f"c{n}", f"{n} {TEXTS[n % 5]}", ("A", "of course not")) for n in range(count)]
-    return scored + [ask(f"t{n}", f"{n} {TEXTS[n % 5]}") for n in range(count)]
 
 
 def held_against_full_passes(engine, model, requests: list[Request]) -> None:
@@ -66,7 +67,7 @@ def test_a_family_answers_as_its_own_full_passes_do(tmp_path, local, name):
     path, settings = FAMILIES[name]
     model = checkpoint(tmp_path, name, settings)
     engine = local(tmp_path)
-    held_against_full_passes(engine, model, requests_of(6))
+    held_against_full_passes(engine, model, scored_and_written(6))
     said = engine.describe()["parity"]
     assert (said["path"], "changes" in said) == (path, False), said
     assert said["max_abs_difference"] < 3e-4
@@ -77,7 +78,7 @@ def test_a_family_answers_as_its_own_full_passes_do(tmp_path, local, name):
     assert path == "packed" or said["refused"]["packed"]
     if path != "batched":
         assert engine.describe()["tokens_forwarded"] < sum(
-            len(engine.wording.tokens(request).ids) for request in requests_of(6)
+            len(engine.wording.tokens(request).ids) for request in scored_and_written(6)
         )
 
 
@@ -89,7 +90,7 @@ def test_a_model_that_also_sees_answers_from_text_alone(tmp_path, local):
     }
     model = checkpoint(tmp_path, "Gemma3", settings)
     engine = local(tmp_path)
-    held_against_full_passes(engine, model, requests_of(4))
+    held_against_full_passes(engine, model, scored_and_written(4))
     assert engine.describe()["parity"]["path"] == "packed"
     blocks = engine._load().layers()
     assert blocks[0] is engine._load().model.get_decoder().layers[0], "states are those of the text's blocks"
@@ -104,7 +105,7 @@ def test_a_model_that_is_only_known_as_one_that_sees_is_loaded_too(tmp_path, loc
     }
     model = checkpoint(tmp_path, "Llava", settings)
     engine = local(tmp_path)
-    held_against_full_passes(engine, model, requests_of(4))
+    held_against_full_passes(engine, model, scored_and_written(4))
     assert engine.describe()["parity"]["path"] == "packed"
 
 
@@ -115,6 +116,7 @@ ENCODED = {
     **{"bos_token_id": 0, "eos_token_id": 1},
 }
 ENCODERS: dict[str, dict[str, object]] = {
+    "T5": {**T5, "vocab_size": 384},
     "Bart": ENCODED,
     "M2M100": ENCODED,
     "T5Gemma": {
@@ -125,13 +127,18 @@ ENCODERS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("first", [None, 7])
+@pytest.mark.parametrize(("first", "way"), [(None, "batched"), (7, "batched"), (None, "plain")])
 @pytest.mark.parametrize("name", ENCODERS)
-def test_an_encoder_decoder_answers_as_its_own_forward_and_generate_do(tmp_path, local, name, first):
+def test_an_encoder_decoder_answers_as_its_own_forward_and_generate_do(tmp_path, local, name, first, way):
+    from transformers import ByT5Tokenizer
+
     model = checkpoint(tmp_path, name, ENCODERS[name])
+    if name == "T5":  # a tokenizer of bytes, which does not say which characters its tokens stand for
+        (tmp_path / "tokenizer.json").unlink()
+        ByT5Tokenizer().save_pretrained(str(tmp_path))
     model.generation_config.forced_bos_token_id = first
     model.generation_config.save_pretrained(str(tmp_path))
-    engine = local(tmp_path)
+    engine = local(tmp_path, determinism="fast" if way == "batched" else "exact")
     begun = engine.wording.decoder_start
     assert begun[1:] == (() if first is None else (first,)), (
         "what a model is made to say first is no part of a label"
@@ -142,7 +149,7 @@ def test_an_encoder_decoder_answers_as_its_own_forward_and_generate_do(tmp_path,
         for kind, labels in (("c", ("yes", "of course not")), ("t", None))
     ]
     replies = {reply.work_key: reply for reply in engine.answer(requests)}
-    assert engine.describe()["parity"]["path"] == "batched"
+    assert engine.describe()["parity"]["path"] == way
     tokenizer = engine.wording.tokenizer
     for n, text in enumerate(TEXTS):
         given = {key: tokenizer(text, return_tensors="pt")[key] for key in ("input_ids", "attention_mask")}
@@ -160,41 +167,26 @@ def test_an_encoder_decoder_answers_as_its_own_forward_and_generate_do(tmp_path,
 
 
 SHORT, LONG = "Teh dgo barks.", "The quick borwn fox jumps over the lazy dog. " * 12
-_BART = {
-    **{"vocab_size": 400, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "init_std": 0.3},
-    **{"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 64, "decoder_ffn_dim": 64},
-    **{"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 1, "decoder_start_token_id": 1, "forced_eos_token_id": None},
-}  # fmt: skip
-ENCODER_DECODERS = {
-    "bart": ("BartConfig", "BartForConditionalGeneration", {**_BART, "max_position_embeddings": 96}),
-    "mbart": ("MBartConfig", "MBartForConditionalGeneration", {**_BART, "max_position_embeddings": 96}),
-    "marian": ("MarianConfig", "MarianMTModel", {**_BART, "max_position_embeddings": 96}),
-    "pegasus": ("PegasusConfig", "PegasusForConditionalGeneration", {**_BART, "max_position_embeddings": 96}),
-    "led": (
-        "LEDConfig",
-        "LEDForConditionalGeneration",
-        {**_BART, "attention_window": 8, "max_encoder_position_embeddings": 96, "max_decoder_position_embeddings": 96},
-    ),
-}  # fmt: skip
+BART = {**ENCODED, "forced_eos_token_id": None, "max_position_embeddings": 96}
+ENCODER_DECODERS: dict[str, dict[str, object]] = {
+    **dict.fromkeys(("Bart", "MBart", "Marian", "Pegasus"), BART),
+    "LED": {
+        **BART,
+        "attention_window": 8,
+        "max_encoder_position_embeddings": 96,
+        "max_decoder_position_embeddings": 96,
+    },
+}
 
 
 def ask(key: str, text: str, labels: tuple[str, ...] | None = None, *, max_tokens: int = 8):
     return tiny_models.ask(key, text, labels=labels, max_tokens=max_tokens, before="")
 
 
-def saved(folder: Path, config: str, model: str, settings: dict[str, object]) -> Path:
-    import transformers
-
-    byte_pair_tokenizer(folder, template=None, adds_bos=True)
-    torch.manual_seed(0)
-    made = getattr(transformers, config)(**settings)
-    getattr(transformers, model)(made).save_pretrained(str(folder))
-    return folder
-
-
 @pytest.mark.parametrize("name", ENCODER_DECODERS)
 def test_a_text_beyond_an_encoders_positions_is_refused_and_the_others_go_the_fast_way(name, local, tmp_path):
-    engine = local(saved(tmp_path, *ENCODER_DECODERS[name]))
+    checkpoint(tmp_path, name, ENCODER_DECODERS[name])
+    engine = local(tmp_path)
     requests = [
         ask(str(n), (LONG if n % 2 else SHORT) + " Does it bark?" * n, ("yes", "no")) for n in range(6)
     ]
@@ -209,9 +201,13 @@ def test_a_text_beyond_an_encoders_positions_is_refused_and_the_others_go_the_fa
     assert engine.describe()["parity"]["path"] == "batched"
 
 
-def test_an_answer_longer_than_a_decoder_writes_is_refused_with_the_way_out(local, tmp_path):
-    config, model, settings = ENCODER_DECODERS["bart"]
-    engine = local(saved(tmp_path, config, model, settings))
+def test_an_encoder_decoder_has_no_surprisal_and_refuses_a_longer_answer_than_it_writes(local, tmp_path):
+    checkpoint(tmp_path, "Bart", BART)
+    engine = local(tmp_path)
+    regions, states = (Span(0, 0, 3),), ("last",)
+    (scored,) = engine.answer([replace(ask("k", SHORT, ("yes", "no")), regions=regions, states=states)])
+    assert (scored.status, scored.regions, scored.states, scored.surprisal) == ("answered", (), (), None)
+    assert "encoder" in engine.describe()["surprisal"]
     fits, longer = (ask(str(most), SHORT, max_tokens=most) for most in (95, 96))
     replies = {reply.work_key: reply for reply in engine.answer([fits, longer])}
     assert replies["95"].status in ("answered", "truncated", "empty") and replies["95"].error is None
@@ -219,21 +215,26 @@ def test_an_answer_longer_than_a_decoder_writes_is_refused_with_the_way_out(loca
 
 
 @pytest.mark.parametrize(
-    ("config", "model", "more"),
+    ("name", "settings"),
     [
-        ("BertConfig", "BertLMHeadModel", {}),
-        ("RobertaConfig", "RobertaForCausalLM", {"pad_token_id": 1}),
-        ("XLNetConfig", "XLNetLMHeadModel", {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}),
+        ("Bert", {}),
+        ("Roberta", {"pad_token_id": 1}),
+        ("XLNet", {"d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64}),
     ],
 )
 @pytest.mark.parametrize("determinism", ["fast", "exact"])
-def test_a_model_that_sees_the_tokens_behind_is_refused(local, tmp_path, config, model, more, determinism):
-    small = {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
-    settings = {**small, "intermediate_size": 64, "initializer_range": 0.3, **more}
-    if config == "XLNetConfig":
-        settings = {"vocab_size": 400, "initializer_range": 0.3, **more}
-    engine = local(saved(tmp_path, config, model, settings), determinism=determinism)
-    with pytest.raises(UserError, match=f"{model}.* sees the tokens that come behind"):
+def test_a_model_that_sees_the_tokens_behind_is_refused(local, tmp_path, name, settings, determinism):
+    small = {"vocab_size": 400, "initializer_range": 0.3}
+    if name != "XLNet":
+        small |= {
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 64,
+        }
+    checkpoint(tmp_path, name, {**small, **settings})
+    engine = local(tmp_path, determinism=determinism)
+    with pytest.raises(UserError, match=rf"\({name}\w+\) sees the tokens that come behind"):
         list(engine.answer([ask("k", SHORT, ("yes", "no"))]))
 
 
@@ -242,7 +243,7 @@ def test_check_names_texts_longer_than_an_encoder_reads(tmp_path):
 
     from tests.experiment.models.test_checking import checked, one, written
 
-    settings = ENCODER_DECODERS["bart"][2]
+    settings = BART
     for folder, most in ((tmp_path / "short", 16), (tmp_path / "long", 400)):
         BartConfig(**{**settings, "max_position_embeddings": most}).save_pretrained(str(folder))
         byte_pair_tokenizer(folder, template=None, adds_bos=True)

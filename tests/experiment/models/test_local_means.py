@@ -9,7 +9,7 @@ import pytest
 
 from experiment.models import Message, Reply, Request
 from stimuli.seeds import stable_seed
-from tests.experiment.models.tiny_models import ask, tiny_family
+from tests.experiment.models.tiny_models import tiny_family
 
 torch = pytest.importorskip("torch")
 
@@ -108,29 +108,6 @@ def test_conversations_keep_the_mean_of_all_that_was_read(request, local, templa
 def _with_states(talk: Conversations, request):
     talk.sent[request.work_key] = made = replace(request, states=("last", "mean"))
     return made
-
-
-@pytest.mark.parametrize("labels", [("A", "B"), ("of course not", "of course"), None])
-def test_a_reply_carries_the_mean_over_the_whole_prompt_as_the_model_reads_it(chat_model, local, labels):
-    engine = local(chat_model)
-    texts = ["yes", "garden", "the lazy dog", "engine jumps"]
-    requests = [
-        replace(ask(str(n), text, labels=labels), states=("mean", "last") if n != 2 else ())
-        for n, text in enumerate(texts)
-    ]
-    replies = {reply.work_key: reply for reply in engine.answer(requests)}
-    assert replies["2"].states == ()
-    for n in (0, 1, 3):
-        ids = engine.wording.tokens(requests[n]).ids
-        with torch.no_grad():
-            hidden = engine._load().model(
-                torch.tensor([ids], device=engine.device), output_hidden_states=True
-            ).hidden_states  # fmt: skip
-        last, mean = replies[str(n)].states
-        assert (last.position, mean.position) == ("last", "mean")
-        for layer in range(len(hidden) - 1):
-            expected = hidden[layer][0].mean(dim=0).cpu().numpy()
-            np.testing.assert_allclose(mean.layers[layer], expected, rtol=2e-3, atol=2e-3)
 
 
 def test_a_way_whose_means_are_wrong_is_refused(monkeypatch):

@@ -11,8 +11,6 @@ import pytest
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.models.engines import check_use, use_remark
-from stimuli.errors import UserError
 from tests.experiment.models.running import invoke
 
 ECHO = """
@@ -65,20 +63,3 @@ def test_an_engine_of_an_installed_package_runs_from_the_study_and_from_the_comm
     assert (code, model["use"], model["answered"]) == (0, "echo:last", 3)
     code, (model,) = ran(folder, "--max-trials", "2", "--model", "echo:other")
     assert (code, model["answered"]) == (0, 2)
-
-
-@pytest.mark.parametrize(
-    ("use", "said"),
-    [
-        ("opnai:gpt", "Did you mean 'openai'"),
-        ("echo:x", "'echo'"),
-        ("baseline:rnadom", "'random'"),
-        ("hf:", "'hf:'"),
-        ("gpt", "'gpt'"),
-    ],
-)
-def test_what_can_never_work_is_refused_before_anything_is_opened(use, said, tmp_path):
-    with pytest.raises(UserError, match=said):
-        check_use(use)
-    with pytest.raises(UserError, match=said):
-        use_remark(use, tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image, ImageChops
 
 from experiment.models.pictures import INK, LINE, MARGIN, MARK, PAPER, SIZE, Picture, picture_of
-from experiment.models.prompts import Prompter
+from experiment.models.prompts.prompter import Prompter
 from stimuli.errors import UserError
 from tests.conftest import ROOT
 

@@ -15,15 +15,10 @@ from experiment.languages import pack_for, wording
 from experiment.models import ModelSettings, Reply
 from experiment.models.engine import Engine, RegionScore, Request
 from experiment.models.engines import BaselineEngine
-from experiment.models.planning import (
-    ModelSession,
-    Person,
-    TrialFeedback,
-    first_prompts,
-    plan_sessions,
-    right_answer,
-)
-from experiment.models.planning.session import given_back, restored_text
+from experiment.models.planning.plans import plan_sessions
+from experiment.models.planning.prompt_preview import first_prompts
+from experiment.models.planning.prompting_settings import right_answer
+from experiment.models.planning.session import ModelSession, Person, TrialFeedback, given_back, restored_text
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import VERSION
 from experiment.study import Study
@@ -438,49 +433,15 @@ def tiny(local: Callable[..., Any], plain_model: Path) -> Engine:
     return engine
 
 
-def test_a_local_model_scores_human_answers_typed_and_chosen(make_study, tiny):
-    for step in (READ[0], "- recover: {show: word}"):
-        study = make_study(with_models("context: teacher_forced"), (READ[0], step))
-        chooses = step == READ[0]
-        human = person(study) if chooses else typist(study)
-        (session,) = sessions(study, people=[human])
-        for reply in work_through(tiny, session).values():
-            score = session.verdict(reply)
-            assert score.correct is None and score.score is not None and score.score < 0
-            assert score.score == (reply.label_logprobs or {})[str(session.response_raw(reply))]
-
-
-def typist(study: Study) -> Any:
-    from experiment.models.planning import Person, TrialFeedback
-    from experiment.procedure import plan_session, trials_of
-
+def test_a_local_model_scores_what_people_typed(make_study, tiny):
+    study = make_study(with_models("context: teacher_forced"), (READ[0], "- recover: {show: word}"))
     plan = plan_session(study, study.items, list_id=1)
-    return Person(
-        "human-2", plan, {trial["trial_index"]: TrialFeedback("gardne") for trial in trials_of(plan)}
-    )
-
-
-def test_texts_that_are_only_read_get_their_surprisal_and_no_response(make_study, tiny):
-    study = make_study(with_models("practice: none"), (READ[0], "- read: {show: word}"))
-    session = sessions(study)[0]
+    typed = {trial["trial_index"]: TrialFeedback("gardne") for trial in trials_of(plan)}
+    (session,) = sessions(study, people=[Person("human-2", plan, typed)])
     for reply in work_through(tiny, session).values():
-        assert session.surprisal(reply) and session.verdict(reply).correct is None
-
-
-def test_a_text_is_restored_first_and_the_question_asked_about_it(make_study):
-    study = make_study(with_models(), READ)
-    session = sessions(study, strategy="unscramble_first")[1]
-    first, *_ = session.begin({})
-    trial = session.trial_of(first.work_key)
-    assert first.work_key.endswith(":unscramble") and first.purpose == "unscramble"
-    assert trial["shown"]["word"] in first.messages[0].content
-    (answer,) = session.follow(reply(first, "Restored text: “thing”"))
-    assert answer.work_key == first.work_key.partition(":")[0] and answer.purpose == "answer"
-    assert "\n\nthing\n\n" in answer.messages[0].content
-    again = sessions(study, strategy="unscramble_first")[1]
-    begun = again.begin({}, {first.work_key: "thing"})
-    assert [one.purpose for one in begun] == ["answer", *["unscramble"] * 3]
-    assert begun[0].messages == answer.messages
+        score = session.verdict(reply)
+        assert score.correct is None and score.score is not None and score.score < 0
+        assert score.score == (reply.label_logprobs or {})[str(session.response_raw(reply))]
 
 
 def test_fields_that_are_read_together_keep_their_intact_words_and_are_restored_in_place(make_study):

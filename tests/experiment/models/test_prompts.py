@@ -10,9 +10,9 @@ import pytest
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.languages import wording
-from experiment.models.prompts import Prompter
 from experiment.models.prompts.prompter import (
     PromptedTask,
+    Prompter,
     judge_prompt,
     name_of,
     paper_prompt,

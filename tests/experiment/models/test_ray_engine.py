@@ -16,7 +16,7 @@ from experiment.models.engine import Message, ModelSettings, Reply, Request
 from experiment.models.engines import open_engine
 from experiment.models.engines.ray_engine import RayEngine, open_on_ray
 from experiment.models.local import LocalEngine
-from experiment.models.runs import CommandRun, RunOptions, version_of
+from experiment.models.runs.orchestrator import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from tests.experiment.models.running import TRIALS, begin, done, edit, stored, wait_until
 from tests.experiment.models.running import with_models as with_local
@@ -79,21 +79,6 @@ def test_what_a_killed_worker_had_is_done_by_another_once(plain_model):
     assert len(keys) == len(set(keys)) == 1500
     assert {reply.status for reply in replies} == {"answered"}
     assert about["ray"]["lost"] == 1  # type: ignore[index]
-
-
-def test_what_follows_from_a_reply_is_answered_too(plain_model):
-    first = requests(4)
-
-    def follow(reply: Reply) -> list[Request]:
-        number = int(reply.work_key.removeprefix("key-"))
-        if number >= 100:
-            return []
-        return [Request(f"key-{number + 100}", (Message("user", "and then"),), ("Yes", "No"), 4, 0.0, 1)]
-
-    engine = RayEngine(settings(plain_model))
-    found = {reply.work_key for reply in engine.answer(first, follow)}
-    engine.close()
-    assert found == {f"key-{n}" for n in (0, 1, 2, 3, 100, 101, 102, 103)}
 
 
 def test_a_request_that_kills_every_worker_is_set_aside(plain_model, monkeypatch):

@@ -16,10 +16,12 @@ from experiment.models.costs import Price
 from experiment.models.engine import Follow
 from experiment.models.journal import calls_of, spending
 from experiment.models.judges.judging import OpenedJudge, judge_again
-from experiment.models.planning import ModelSession, People, plan_sessions, request_json
-from experiment.procedure import plan_session, trials_of
+from experiment.models.planning.plans import plan_sessions
+from experiment.models.runs.limits import Stop
+from experiment.models.runs.recording import Answerer, Recording
+from experiment.models.runs.status import RunOutcome
 from experiment.scoring.rescoring import score_again
-from experiment.scoring.trial import VERSION, Score, score_trial
+from experiment.scoring.trial import VERSION, Score
 from experiment.store import Store, open_store, records
 from experiment.study import Study
 from stimuli.errors import UserError
@@ -76,45 +78,18 @@ def store(study: Study) -> Iterator[Store]:
         yield opened
 
 
-def keep(store: Store, session: ModelSession, request: Request, reply: Reply, *, reader: str = "m") -> None:
-    """Store a reply as a run does."""
-    trial = session.trial_of(request.work_key)
-    place = {"session_id": session.session_id, "trial_index": trial["trial_index"], "attempt": 1}
-    key = request.work_key.partition(":")[0]
-
-    def write(connection: Any) -> None:
-        records.create_session(
-            connection, session.plan, reader_kind="model", reader=reader, session_id=session.session_id, yoked_to=session.yoked_to
-        )  # fmt: skip
-        if request.purpose in ("answer", "read"):
-            row = (
-                records.planned_columns(trial)
-                | place
-                | {"work_key": key, "response_raw": session.response_raw(reply)}
-            )
-            records.store_trial(connection, row, session.region_rows(reply))
-            records.store_score(connection, **place, verdict=session.verdict(reply))
-        call = {
-            "request_key": "r",
-            "work_key": key,
-            "purpose": request.purpose,
-            "status": reply.status,
-            "text": reply.text,
-        }
-        records.store_call(connection, call | place | {"request": request_json(request)})
-
-    store.write(write).result()
-
-
 def run(
     study: Study, store: Store, text: Callable[[dict[str, Any]], str], *, reader: str = "m", **options: object
 ) -> None:
-    for session in plan_sessions(
-        study, reader, ModelSettings("hf:m", options, study.folder), {"model": reader}
-    ):
-        for request in session.begin({}):
-            trial = session.trial_of(request.work_key)
-            keep(store, session, request, Reply(request.work_key, text(trial), "answered"), reader=reader)
+    """Store replies as a run does."""
+    outcome = RunOutcome(reader, "hf:m", f"run-{reader}")
+    recording = Recording(store, outcome, Answerer("model", {"model": reader}), Stop())
+    settings = ModelSettings("hf:m", options, study.folder)
+    for session in plan_sessions(study, reader, settings, {"model": reader}):
+        for request in recording.begin(session, 0):
+            said = text(session.trial_of(request.work_key))
+            recording.keep(session, request, Reply(request.work_key, said, "answered"), cost=None)
+    recording.settle(0)
 
 
 def latest(store: Store, study: Study) -> list[dict[str, Any]]:
@@ -233,53 +208,6 @@ def test_the_command_shows_what_changes_and_names_unknown_parsers(study, store):
         score_again(study, store, parser="publishd")
     with pytest.raises(UserError, match="'n'"):
         score_again(study, store, reader="n")
-
-
-def a_person_finishes(study: Study, store: Store, *, is_pilot: bool = False) -> str:
-    plan = plan_session(study, study.items, list_id=1, session_key="p")
-
-    def write(connection: Any) -> str:
-        session_id = records.create_session(
-            connection, plan, reader_kind="human", reader="P001", is_pilot=is_pilot
-        )
-        for trial in trials_of(plan):
-            place = {"session_id": session_id, "trial_index": trial["trial_index"], "attempt": 1}
-            records.store_trial(connection, records.planned_columns(trial) | place | {"response_raw": "A"})
-            records.store_score(connection, **place, verdict=score_trial(trial, "A"))
-        records.finish_session(connection, session_id)
-        return session_id
-
-    return str(store.write(write).result())
-
-
-def test_finished_people_are_followed_and_their_likelihood_is_no_accuracy(study, store):
-    session_id = a_person_finishes(study, store)
-    a_person_finishes(study, store, is_pilot=True)
-    text = (
-        (study.folder / "study.yaml")
-        .read_text("utf-8")
-        .replace("models:\n", "models:\n  context: teacher_forced\n", 1)
-    )
-    (study.folder / "study.yaml").write_text(
-        text.replace(", strategy: chain_of_thought, judge: j", ""), "utf-8"
-    )
-    from experiment.checking import load_study
-
-    forced = load_study(study.folder)
-    people = People(store, forced.id, 1)
-    (session,) = plan_sessions(forced, "m", ModelSettings("hf:m", {}, forced.folder), {}, people=people)
-    assert session.yoked_to == session_id
-    for request in session.begin({}):
-        reply = Reply(request.work_key, "B", "answered", label_logprobs={"A": -1.25, "B": -0.5})
-        keep(store, session, request, reply)
-    rows = [row for row in latest(store, forced) if row["reader_kind"] == "model"]
-    assert {(row["correct"], row["response_status"], row["score"], row["scorer"]) for row in rows} == {
-        (None, None, -1.25, f"log_likelihood-{VERSION}")
-    }
-    assert {(row["response_raw"], row["yoked_to"], row["context"]) for row in rows} == {
-        ("A", session_id, "teacher_forced")
-    }
-    assert score_again(forced, store).responses == 8, "only people's own answers, the pilot's among them"
 
 
 def test_a_study_that_publishes_scoring_is_scored_as_the_paper_did(study, store):

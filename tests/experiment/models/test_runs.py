@@ -6,7 +6,6 @@ import json
 import shutil
 import signal
 import subprocess
-import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,20 +18,22 @@ from experiment.models.api.engine import ApiEngine
 from experiment.models.engine import Follow, Reply, Request
 from experiment.models.engines import BaselineEngine
 from experiment.models.leases import LEASE_FILES, leased
-from experiment.models.runs import CommandLimits, RunOutcome, git_state, run_model, version_of
+from experiment.models.runs.environment import git_state
+from experiment.models.runs.limits import CommandLimits
+from experiment.models.runs.orchestrator import run_model, version_of
+from experiment.models.runs.status import RunOutcome
 from experiment.store import open_store, records
 from stimuli.errors import UserError
 from tests.experiment.models.running import (
-    ROOT,
     TRIALS,
-    command,
+    begin,
     edit,
     invoke,
     of_store,
     remote,
     stored,
+    wait_until,
     with_models,
-    wrods,
 )
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI
@@ -81,13 +82,8 @@ def test_a_run_stores_every_trial_with_its_call_and_score_and_finishes_its_sessi
 def test_an_interrupted_run_keeps_what_is_finished_and_says_how_to_go_on(study, server, number):
     server.delay = 0.03
     with_models(study, remote("scripted", server, "price: free"))
-    arguments = ("run", study)
-    running = subprocess.Popen(
-        command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 100
-    while len(server.requests) < 30 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    running = begin("run", study)
+    wait_until(lambda: len(server.requests) >= 30)
     running.send_signal(number)
     _, said = running.communicate(timeout=60)
     assert running.returncode == 1
@@ -95,7 +91,7 @@ def test_an_interrupted_run_keeps_what_is_finished_and_says_how_to_go_on(study, 
     kept = stored(study)
     assert len(kept) == len(server.requests) < TRIALS, "every request that was sent is stored"
     server.delay = 0.0
-    assert wrods(*arguments).returncode == 0
+    assert invoke("run", study).exit_code == 0
     assert len(server.requests) == len(stored(study)) == TRIALS
 
 
@@ -104,12 +100,8 @@ def test_two_runs_of_a_model_at_once_ask_nothing_twice(study, server):
     gpt = f'gpt: {{use: "openai:gpt-x", base_url: "{server.url}", concurrency: 2}}'
     guesser = 'guesser: {use: "baseline:random"}'
     edit(study, guesser, f"{gpt}\n    {guesser}")
-    first = subprocess.Popen(
-        command("run", study, "--model", "gpt"), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-    deadline = time.monotonic() + 100
-    while len(server.requests) < 5 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    first = begin("run", study, "--model", "gpt")
+    wait_until(lambda: len(server.requests) >= 5)
     second = invoke("run", study, "--json")
     assert first.poll() is None, "the first was still under way"
     assert second.exit_code == 1, second.output
@@ -241,12 +233,22 @@ def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_pat
 
 
 def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path):
+    (tmp_path / "weights.gguf").touch()
+    for name, config in (("empty", "{}"), ("broken", "not json")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(config)
     for use, words in [
         (f"hf:{tmp_path}/nowhere", f"{tmp_path}/nowhere"),
         (f"hf:{study}", "config.json"),
+        (f"hf:{tmp_path}/weights.gguf", "weights.gguf"),
+        (f"hf:{tmp_path}/empty", "tokenizer"),
+        (f"hf:{tmp_path}/broken", "tokenizer"),
         ("hf:owner/model", "'owner/model'"),
         ("baseline:lucky", "always_a, oracle, oracle_with_lapses, random"),
         ("gpt-4", "'gpt-4'"),
+        ("opnai:gpt", "Did you mean 'openai'"),
+        ("echo:x", "'echo'"),
+        ("hf:", "'hf:'"),
     ]:
         done = invoke("run", study, "--model", use)
         assert done.exit_code in (1, 2) and words in done.output and isinstance(done.exception, SystemExit)
@@ -254,7 +256,7 @@ def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path):
 
 
 def test_a_dry_run_shows_the_prompt_as_sent_and_leaves_no_trace(study, server):
-    done = wrods("run", study, "--model", "openai:scripted", "--base-url", server.url, "--dry-run", "--json")
+    done = invoke("run", study, "--model", "openai:scripted", "--base-url", server.url, "--dry-run", "--json")
     (shown,) = json.loads(done.stdout)
     assert (shown["trials"], shown["sessions"]) == (TRIALS, 4)
     assert not (study / "study.db").exists() and server.requests == []

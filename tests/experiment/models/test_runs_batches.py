@@ -9,11 +9,17 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from experiment.checking import load_study
-from experiment.models.journal import Spending, spending
-from experiment.store import open_store
 from experiment.store.tables import calls, trials
-from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, with_models
+from tests.experiment.models.running import (
+    TRIALS,
+    edit,
+    invoke,
+    money,
+    of_store,
+    remote,
+    status_of,
+    with_models,
+)
 from tests.scripted_openai import ScriptedOpenAI
 
 PRICE = "price: {input: 10, output: 10, batch: 0.5}"
@@ -33,11 +39,6 @@ def told(study: Path, *more: str) -> dict[str, Any]:
     assert result.exit_code == 0, result.output
     (one,) = json.loads(result.stdout)["models"]
     return dict(one)
-
-
-def money(study: Path) -> Spending:
-    with open_store(study) as store, store.read() as connection:
-        return spending(connection, load_study(study))
 
 
 def of_batches(server: ScriptedOpenAI) -> float:
@@ -85,12 +86,12 @@ def test_what_a_batch_did_not_bring_is_kept_as_errors_that_status_counts(handed,
     assert {row["work_key"] for row in failed} == {keys[0], *keys[40:]} and len(failed) == TRIALS - 39
     assert all(row["cost_usd"] == 0 and row["path"].endswith("+batch") for row in failed)
     assert all("This request was expired." in row["error"] for row in failed if row["work_key"] != keys[0])
-    (reader,) = json.loads(invoke("status", handed, "--json").stdout)["readers"]
+    (reader,) = status_of(handed)["readers"]
     assert reader["trials"] == 39 and reader["unanswered"] == {"error": TRIALS - 39}
     server.batches.fails.clear()
     server.batches.end()
     assert told(handed)["left"] == 0
-    (reader,) = json.loads(invoke("status", handed, "--json").stdout)["readers"]
+    (reader,) = status_of(handed)["readers"]
     assert reader["trials"] == TRIALS and reader["unanswered"] == {}
     assert len(failed_calls(handed)) == TRIALS - 39, "what happened stays in the books"
 
@@ -128,7 +129,7 @@ def test_a_batch_that_was_never_made_holds_no_money(study, server):
     with_models(study, remote("one", server, PRICE), budget="40 USD")
     server.batches.refuses_next = True
     assert invoke("run", study, "--batch").exit_code == 1
-    (batch,) = json.loads(invoke("status", study, "--json").output)["batches"]
+    (batch,) = status_of(study)["batches"]
     assert not batch["seen_at"] and not batch["is_collected"]
     assert invoke("run", study, "--batch").exit_code == 0
     out = money(study).set_aside
@@ -204,7 +205,7 @@ def test_a_batch_that_the_provider_does_not_know_any_more_can_be_given_up(handed
 
 
 def test_status_names_batches_and_their_state(handed, server):
-    (batch,) = json.loads(invoke("status", handed, "--json").stdout)["batches"]
+    (batch,) = status_of(handed)["batches"]
     assert (batch["reader"], batch["batch_id"], batch["status"]) == ("one", "batch-0", "in_progress")
     assert batch["requests"] == TRIALS
     said = invoke("status", handed).stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,8 @@ from experiment.cli.study_store import store_of
 from experiment.exporting.tables import trial_rows
 from experiment.models import ModelSettings
 from experiment.models.api.engine import ApiEngine
-from experiment.models.planning import People, first_prompts, plan_sessions
+from experiment.models.planning.plans import People, plan_sessions
+from experiment.models.planning.prompt_preview import first_prompts
 from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, stored, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -30,12 +30,6 @@ def run_ok(folder: Path, *more: str) -> str:
     done = invoke("run", folder, *more)
     assert done.exit_code == 0, done.output
     return str(done.output)
-
-
-@pytest.fixture
-def named(study: Path, server: Any) -> Path:
-    with_models(study, remote("m", server, "temperature: 0, price: free"))
-    return study
 
 
 @pytest.mark.full
@@ -132,23 +126,6 @@ def test_another_model_behind_an_address_of_ones_own_stops_the_run_with_both_nam
     assert len(stored(begun)) == TRIALS
 
 
-def test_a_model_swapped_while_a_run_goes_on_stops_it(study, server):
-    def answer(body):
-        if len(server.requests) > 12:
-            server.model = "other-model"
-        return "Yes"
-
-    server.answer = answer
-    with_models(study, remote("m", server, "price: free"))
-    done = invoke("run", study)
-    assert done.exit_code == 1 and "other-model" in done.output
-    kept = len(stored(study))
-    assert 0 < kept < TRIALS
-    server.model, server.answer = "scripted-2026-01-01", lambda body: "Yes"
-    assert invoke("run", study).exit_code == 0
-    assert len(stored(study)) == TRIALS
-
-
 @pytest.mark.parametrize(
     ("first", "second", "are_one"),
     [
@@ -240,17 +217,3 @@ def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(tmp_
         server.logprobs = lambda body: {"word": -0.5, "nonword": -1.0}
         again = invoke("run", folder, "--model", "openai:m", "--base-url", server.url)
         assert again.exit_code == 0 and server.requests, again.output
-
-
-def test_a_yoked_model_takes_the_persons_strings_in_their_order(tmp_path):
-    study = load_study(collected(tmp_path, "yoke: human"))
-    store = store_of(study)
-    assert store is not None
-    with store:
-        (person,) = People(store, study.id, 1)
-        (session,) = plan_sessions(study, "m", ModelSettings("hf:m"), {"model": "m"}, people=[person])
-        asked = [trial["shown"]["word"] for trial in session.trials]
-    assert session.yoked_to == person.session_id
-    told = (tmp_path / "answers.csv").read_text("utf-8").splitlines()[1:]
-    assert asked == [row.split(",")[4] for row in told]
-    assert json.dumps(session.plan).count("Is the string a word?") >= 1

@@ -9,7 +9,7 @@ import pytest
 
 from experiment.models.engine import Message, Reply, Request
 from experiment.models.runs.remaining_work import BEGINS, fault_of, reason_of
-from tests.experiment.models.running import TRIALS, edit, invoke, stored, study_in, with_models
+from tests.experiment.models.running import TRIALS, edit, invoke, status_of, stored, study_in, with_models
 
 torch = pytest.importorskip("torch")
 
@@ -96,7 +96,7 @@ def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(tmp_path
     first = invoke("run", study)
     answered = len(stored(study))
     assert answered and first.exit_code == 0
-    planned = json.loads(invoke("status", study, "--json").output)["runs"][0]["planned"]
+    planned = status_of(study)["runs"][0]["planned"]
     assert planned >= TRIALS
     again = invoke("run", study)
     assert again.exit_code == 0 and len(stored(study)) == answered

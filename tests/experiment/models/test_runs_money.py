@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +12,15 @@ from experiment.checking import load_study
 from experiment.models.api.engine import ApiEngine
 from experiment.models.api.probe import UNTRIED
 from experiment.models.api.retrying import RunStopped, judge_status, words_about_parameters
-from experiment.models.journal import Spending, spending
 from experiment.models.leases import leased
-from experiment.models.runs import CommandRun, RunOptions, version_of
+from experiment.models.runs.orchestrator import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import audit, calls
 from tests.experiment.models.running import (
     TRIALS,
     edit,
     invoke,
+    money,
     of_store,
     remote,
     spread,
@@ -36,11 +35,6 @@ PROBED = "price: {input: 10, output: 10}"
 def probed(name: str, server: ScriptedOpenAI, more: str = PROBED) -> str:
     """Return a line that names a model whose server is probed."""
     return f'{name}: {{use: "openai:{name}", base_url: "{server.url}", concurrency: 4, cache: false, {more}}}'
-
-
-def money(study: Path) -> Spending:
-    with open_store(study) as store, store.read() as connection:
-        return spending(connection, load_study(study))
 
 
 def bill(server: ScriptedOpenAI, price: float = 10) -> float:
@@ -58,12 +52,6 @@ def test_what_the_probe_of_a_server_cost_is_in_the_books(study, server):
     assert money(study).total == money(study).spent == pytest.approx(bill(server))
     of_trials = sum(row["cost_usd"] for row in of_store(study, select(calls)))
     assert of_trials < money(study).spent
-
-
-def test_a_probe_by_check_is_paid_from_the_same_budget(study, server):
-    with_models(study, probed("one", server), budget="5 USD")
-    assert invoke("check", study, "--probe").exit_code == 0
-    assert money(study).total == pytest.approx(bill(server)) and bill(server) > 0
 
 
 def test_a_probe_is_paid_once_for_runs_judges_and_checks_unless_it_is_requested_again(study, server):

@@ -88,29 +88,6 @@ def test_a_reply_that_wrods_cannot_take_apart_is_that_requests_error_with_its_na
     assert [reply.status for reply in replies.values()] == ["answered"] * 11
 
 
-def test_half_an_emoji_ends_no_run(study, server):
-    line = remote("m", server).replace("cache: false, ", "")
-    with_models(study, line, remote("other", server))
-    text = server_text(study)
-    server.always[text] = (
-        "raw",
-        json.dumps(chat(CUT_EMOJI, usage={"prompt_tokens": 1, "completion_tokens": 1})),
-    )
-    ended = invoke("run", study)
-    assert ended.exit_code == 0, ended.output
-    assert len(stored(study / "study.db")) == 2 * TRIALS
-    told = [
-        row["text"] for row in of_store(study / "study.db", select(calls)) if "\ufffd" in str(row["text"])
-    ]
-    assert told
-
-
-def server_text(folder: Any) -> str:
-    """Return the question of one item, as requests say it."""
-    row = (folder / "sentences.csv").read_text("utf-8").splitlines()[3]
-    return str(row.split(",")[2])
-
-
 PROSE = {"The": 0.99, "No": 0.0025, "Yes": 0.0009}
 
 

@@ -22,9 +22,8 @@ from sqlalchemy import create_engine, select, update
 from sqlalchemy.exc import OperationalError
 
 from experiment.checking import load_study
-from experiment.models.journal import spending
 from experiment.models.leases import leased
-from experiment.models.runs import CommandRun, RunOptions, version_of
+from experiment.models.runs.orchestrator import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import calls, runs, sessions
 from stimuli.errors import UserError
@@ -33,13 +32,14 @@ from tests.experiment.models.running import (
     begin,
     done,
     invoke,
+    money,
     of_store,
     remote,
     spread,
+    status_of,
     stored,
     wait_until,
     with_models,
-    wrods,
 )
 from tests.scripted_openai import ScriptedOpenAI
 
@@ -69,11 +69,6 @@ def is_exact(target: Path | str, models: int) -> bool:
     )
 
 
-def told(target: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(invoke("status", target, "--json").stdout)
-    return found
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("kills", [3, 12])
 def test_however_often_it_is_killed_each_trial_is_stored_once_and_no_money_is_forgotten(study, server, kills):
@@ -90,15 +85,14 @@ def test_however_often_it_is_killed_each_trial_is_stored_once_and_no_money_is_fo
         running.communicate(timeout=60)
         if study.joinpath("study.db").exists():
             assert spread(study, 2) <= IN_A_BLOCK + 5, "a block, and trials of the probe"
-    result = wrods("run", study)
-    assert result.returncode == 0, result.stderr
+    result = invoke("run", study)
+    assert result.exit_code == 0, result.output
     assert is_exact(study, 2)
-    with open_store(study) as store, store.read() as connection:
-        money = spending(connection, load_study(study))
+    spent = money(study)
     billed = COST * sum(tokens_of(body, server) for body in server.requests)
     paid = sum(row["cost_usd"] for row in of_store(study, select(calls)))
-    assert paid <= money.spent + 1e-9 and money.set_aside == pytest.approx(0)
-    assert money.spent <= billed + 1e-9 <= money.spent + money.unknown + 2e-9 <= 1.0
+    assert paid <= spent.spent + 1e-9 and spent.set_aside == pytest.approx(0)
+    assert spent.spent <= billed + 1e-9 <= spent.spent + spent.unknown + 2e-9 <= 1.0
 
 
 def tokens_of(body: dict[str, Any], server: ScriptedOpenAI) -> int:
@@ -211,7 +205,7 @@ def test_a_process_that_sleeps_longer_than_every_time_out_goes_on_where_it_was(s
     wait_until(lambda: len(server.requests) >= 30)
     suspend(running.pid, study)
     time.sleep(4.0)
-    asleep = told(study)["runs"][0]
+    asleep = status_of(study)["runs"][0]
     assert asleep["alive"] and asleep["state"] in ("probe", "runs")
     sent = len(server.requests)
     assert invoke("run", study).exit_code == 1 and len(server.requests) == sent
@@ -227,7 +221,9 @@ def test_a_clock_that_was_set_back_does_not_hide_the_last_run(study):
     with open_store(study) as store:
         store.write(lambda connection: connection.execute(update(runs).values(began_at=later))).result()
     assert invoke("run", study).exit_code == 0
-    assert [(run["state"], run["answered"]) for run in told(study)["runs"]] == [("finished", TRIALS - 10)]
+    assert [(run["state"], run["answered"]) for run in status_of(study)["runs"]] == [
+        ("finished", TRIALS - 10)
+    ]
 
 
 @pytest.mark.full
@@ -301,10 +297,10 @@ def test_a_run_on_postgresql_goes_on_after_kills(study, server, postgres_url, mo
         running.kill()
         running.communicate(timeout=60)
         assert spread(postgres_url, 2) <= IN_A_BLOCK + 5
-    result = wrods("run", study)
-    assert result.returncode == 0, result.stderr
+    result = invoke("run", study)
+    assert result.exit_code == 0, result.output
     assert is_exact(postgres_url, 2)
-    assert {run["state"] for run in told(study)["runs"]} == {"finished"}
+    assert {run["state"] for run in status_of(study)["runs"]} == {"finished"}
 
 
 @pytest.mark.postgres

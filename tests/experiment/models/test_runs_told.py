@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import sys
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
 from sqlalchemy import select, update
 
 from experiment.cli.terminal import table
-from experiment.models.runs import RunStatus
-from experiment.models.runs.status import is_alive
+from experiment.models.runs.status import RunStatus, is_alive
 from experiment.store import open_store, records
 from experiment.store.records import EXCLUDED
 from experiment.store.tables import runs
@@ -30,6 +26,7 @@ from tests.experiment.models.running import (
     invoke,
     of_store,
     remote,
+    status_of,
     stored,
     wait_until,
     with_models,
@@ -153,21 +150,11 @@ def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study):
     assert said in run.stderr and said in invoke("status", study).stdout
 
 
-def told(folder: Path) -> dict[str, Any]:
-    return dict(json.loads(invoke("status", folder, "--json").stdout))
-
-
-@pytest.fixture
-def named(study: Path, server: Any) -> Path:
-    with_models(study, remote("m", server, "temperature: 0, price: free"))
-    return study
-
-
 def test_sessions_that_were_set_aside_are_named_and_not_counted(named):
     assert invoke("run", named, "--max-trials", "20").exit_code == 0
     edit(named, "temperature: 0,", "temperature: 0.7,")
     assert invoke("run", named, "--if-changed", "set_aside").exit_code == 0
-    (one,) = told(named)["readers"]
+    (one,) = status_of(named)["readers"]
     assert (one["sessions"], one["trials"], one["states"]) == (4, TRIALS, {"finished": 4})
     assert one["excluded"] == {"superseded by sessions under other settings": {"sessions": 4, "trials": 20}}
     said = " ".join(invoke("status", named).output.split())
@@ -178,7 +165,7 @@ def test_sessions_that_were_set_aside_are_named_and_not_counted(named):
 def test_planned_models_without_a_run_are_listed(study, server):
     with_models(study, remote("m", server, "price: free"), remote("later", server, "price: free"))
     assert invoke("run", study, "--model", "m", "--max-trials", "5").exit_code in (0, 1)
-    assert told(study)["not_run"] == ["later"]
+    assert status_of(study)["not_run"] == ["later"]
     assert "later: " in invoke("status", study).output
 
 
@@ -196,7 +183,7 @@ def test_an_excluded_trial_is_taken_from_what_counts(named):
                 records.TrialPlace(first["trial_index"]),
             )
         ).result()
-    (one,) = told(named)["readers"]
+    (one,) = status_of(named)["readers"]
     assert (one["sessions"], one["trials"]) == (4, TRIALS - 1)
     assert one["excluded"] == {"a power cut": {"sessions": 0, "trials": 1}}
 
@@ -206,12 +193,12 @@ def test_trials_that_brought_no_answer_are_counted_until_they_have_one(named, se
     assert invoke("run", named).exit_code == 1
     failed = TRIALS - len(stored(named))
     assert failed > 0
-    (one,) = told(named)["readers"]
+    (one,) = status_of(named)["readers"]
     assert one["unanswered"] == {"error": failed}
     assert f": {failed} error" in invoke("status", named).output
     server.always.clear()
     assert invoke("run", named).exit_code == 0
-    assert told(named)["readers"][0]["unanswered"] == {}
+    assert status_of(named)["readers"][0]["unanswered"] == {}
 
 
 def test_a_killed_run_is_told_with_all_that_it_stored_and_held(study, server):
@@ -222,11 +209,11 @@ def test_a_killed_run_is_told_with_all_that_it_stored_and_held(study, server):
     begun = len(server.requests)
     server.delay = HELD_S  # the run is under way until it is killed, however slow this machine is
     wait_until(lambda: len(stored(study)) >= 20 and len(server.requests) > begun)
-    assert told(study)["runs"][0]["alive"]
+    assert status_of(study)["runs"][0]["alive"]
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     count = len(stored(study))
-    found = told(study)
+    found = status_of(study)
     assert found["readers"][0]["trials"] == count
     (run,) = found["runs"]
     assert run["state"] == "killed" and run["stored_before"] + run["answered"] == count

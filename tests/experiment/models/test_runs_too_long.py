@@ -15,13 +15,14 @@ from tests.experiment.models.running import (
     TRIALS,
     edit,
     invoke,
+    money,
     of_store,
     remote,
+    status_of,
     stored,
     study_in,
     with_models,
 )
-from tests.experiment.models.test_runs_money import money
 
 LONG = (
     "400",
@@ -57,7 +58,7 @@ def test_prompts_that_are_too_long_are_asked_once_and_named_by_run_and_status(st
         assert "--ask-again" in said(done)
     status = said(invoke("status", study))
     assert f" {never} trials" in status and "maximum context length is 64 tokens" in status
-    told = json.loads(invoke("status", study, "--json").output)
+    told = status_of(study)
     assert told["ended"]["m"]["trials"] == len(told["ended"]["m"]["faults"]) == never
     assert not told["readers"][0]["unanswered"]
     assert set(states(study)) == {"ended", "finished"} or set(states(study)) == {"ended"}

@@ -13,8 +13,9 @@ from sqlalchemy import select
 
 from experiment.models.states import read_index, read_layer
 from experiment.procedure import plan_session, trials_of
+from experiment.scoring.trial import VERSION
 from experiment.store import open_store, records
-from experiment.store.tables import audit, calls, regions, scores, sessions, trials
+from experiment.store.tables import audit, calls, regions, sessions, trials
 from experiment.study import Study
 from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, stored, with_models
 from tests.experiment.models.test_planning import READ
@@ -113,12 +114,14 @@ def test_a_conversation_goes_on_after_an_interruption_as_if_there_had_been_none(
     assert turns == [1, 3, 5, 7, 9], "each turn stands behind all before it"
 
 
-def human_session(study: Study, answers: Callable[[Any], str | None]) -> str:
+def human_session(study: Study, answers: Callable[[Any], str | None], *, is_pilot: bool = False) -> str:
     """Store one finished session of a person."""
     plan = plan_session(study, study.items, list_id=1)
 
     def store_all(connection: Any) -> str:
-        session_id = records.create_session(connection, plan, reader_kind="human", reader="P001")
+        session_id = records.create_session(
+            connection, plan, reader_kind="human", reader=f"P{is_pilot}", is_pilot=is_pilot
+        )
         for trial in trials_of(plan):
             row = {**records.planned_columns(trial), "session_id": session_id, "response_raw": answers(trial)}
             row |= {"client_uuid": f"{session_id}-{trial['trial_index']}", "rt": 700.0}
@@ -127,7 +130,7 @@ def human_session(study: Study, answers: Callable[[Any], str | None]) -> str:
         return session_id
 
     with open_store(study.folder) as store:
-        from experiment.models.runs import version_of
+        from experiment.models.runs.orchestrator import version_of
 
         version_of(study, store)
         return store.write(store_all).result()
@@ -136,6 +139,7 @@ def human_session(study: Study, answers: Callable[[Any], str | None]) -> str:
 def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make_study, plain_model):
     study = make_study(small_models("context: teacher_forced", who=f'm: {{use: "hf:{plain_model}"}}'), READ)
     person = human_session(study, lambda trial: trial["steps"][-1]["labels"][0])
+    human_session(study, lambda trial: trial["steps"][-1]["labels"][0], is_pilot=True)
     told = run(study.folder)
     assert (told["planned"], told["answered"], told["left"]) == (4, 4, 0)
     about = {row["session_id"]: row for row in of_store(study.folder, select(sessions))}
@@ -144,6 +148,9 @@ def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make
     for row in rows:
         assert row["correct"] is None and row["score"] < 0
         assert row["score"] == pytest.approx(row["label_logprobs"][row["response_raw"]])
+        assert (row["context"], row["scorer"]) == ("teacher_forced", f"log_likelihood-{VERSION}")
+    rescored = json.loads(invoke("score", study.folder, "--json").stdout)
+    assert rescored["responses"] == 2 * 5, "only people's own answers, the pilot's among them"
 
 
 def test_texts_are_unscrambled_first_and_a_restored_text_is_asked_for_once(make_study, server):
@@ -160,25 +167,6 @@ def test_texts_are_unscrambled_first_and_a_restored_text_is_asked_for_once(make_
         "each text is restored once, each trial answered once"
     )
     assert len(stored(folder)) == 8
-
-
-def test_a_thinking_model_is_judged_by_another_and_judged_once(make_study, server):
-    def answer(body: dict[str, Any]) -> str:
-        asks_judge = "because" in body["messages"][-1]["content"]
-        return "A" if asks_judge else "I rearrange the letters, because it may be either; the first it is."
-
-    server.answer = answer
-    m = f'm: {{use: "openai:m", base_url: "{server.url}", probe: false, strategy: chain_of_thought, judge: j}}'
-    j = f'j: {{use: "openai:j", base_url: "{server.url}", probe: false}}'
-    folder = small(make_study, f"{m}, {j}", changes=())
-    assert json.loads(invoke("run", folder, "--model", "m", "--json").stdout)["models"][0]["left"] == 0
-    before = len(server.requests)
-    judged = invoke("score", folder, "--judge", "j", "--json")
-    assert judged.exit_code == 0, judged.output
-    assert len(server.requests) - before == 8
-    rows = of_store(folder, select(scores).where(scores.c.scorer.like("judge:j%")))
-    assert len(rows) == 8
-    assert invoke("score", folder, "--judge", "j").exit_code == 0 and len(server.requests) - before == 8
 
 
 @pytest.mark.full

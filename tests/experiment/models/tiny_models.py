@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from experiment.models import Message, Request
 
@@ -72,6 +74,22 @@ def ask(
     return Request(key, (Message("user", before + text),), labels, max_tokens, temperature, seed, stop)
 
 
+TEXTS = ["Teh dgo barks.", "The quick borwn fox.", "every wrod of the sentence again", "yes", "engine jumps"]
+
+
+def requests_of(count: int, **more: Any) -> list[Request]:
+    """Return requests for choices between labels of one and of several tokens."""
+    return [
+        ask(str(n), f"{n} {TEXTS[n % 5]}", **{"labels": ("A", "of course"), **more}) for n in range(count)
+    ]
+
+
+def scored_and_written(count: int) -> list[Request]:
+    """Return as many requests for a choice as for a text."""
+    scored = requests_of(count)
+    return [*scored, *(replace(one, work_key=f"t{one.work_key}", labels=None) for one in scored)]
+
+
 SMALL = {
     **{"vocab_size": 400, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3},
     **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512},
@@ -101,6 +119,10 @@ STATES = {"mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_ssm": 64, "mamba_d_st
 GPT = {
     **{"vocab_size": 400, "n_embd": 32, "n_layer": 3, "n_head": 4, "n_positions": 512, "rotary_dim": 4},
     **{"initializer_range": 0.3, "bos_token_id": 0, "eos_token_id": 1},
+}
+T5 = {
+    **{"vocab_size": 400, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4},
+    **{"decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1, "initializer_factor": 3.0},
 }
 SEES = {
     **{"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 3, "num_attention_heads": 4},

@@ -8,7 +8,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from experiment.building import make_items
-from experiment.models.prompts import render
+from experiment.models.prompts.prompter import render
 from experiment.people.preview import create_preview_app
 from experiment.procedure import plan_session, trials_of
 

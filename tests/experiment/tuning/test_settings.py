@@ -117,7 +117,7 @@ def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_s
 def test_what_a_training_learns_is_what_the_study_sends(tmp_path):
     """The same item, worded for training and planned for a run, is the same prompt."""
     from experiment.models.engine import ModelSettings
-    from experiment.models.planning import plan_sessions
+    from experiment.models.planning.plans import plan_sessions
 
     study = write(tmp_path, "  up: {model: base, on: htest, task: uppercase}", builds=True)
     items = [item for item in study.items if item.role == "test" and item.condition["task"] == "uppercase"]
