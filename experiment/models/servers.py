@@ -82,22 +82,21 @@ AZURE_KEY = "AZURE_OPENAI_API_KEY"
 _KEY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*_API_KEY")
 
 
-def find_key(options: Mapping[str, object], *, is_openai: bool, is_azure: bool = False) -> str | None:
+def find_key(options: Mapping[str, object]) -> str | None:
     """Return the key for a model's server, or None if the server is the user's own and no key is named.
 
     A key in ``OPENAI_API_KEY`` is sent to OpenAI only, one in ``AZURE_OPENAI_API_KEY`` to Azure's hosts only; another server
     gets a key only if the model names it with ``key_env``, so that no study can send a key to a server of its choice unnoticed.
     """
-    key_variable = options.get("key_env")
-    is_azures = not is_openai and is_azure_host(server_of(options).base_url)
-    if key_variable is None and not (is_openai or is_azure or is_azures):
+    key_variable, server = options.get("key_env"), server_of(options)
+    if key_variable is None and not server.has_openai_models:
         return None
-    if key_variable is None and is_azure and not is_azures:
+    if key_variable is None and server.is_azure and not is_azure_host(server.base_url):
         raise UserError(
-            f"api_version is given, and {server_of(options).base_url} is none of Azure's own addresses",
+            f"api_version is given, and {server.base_url} is none of Azure's own addresses",
             mend="Name the variable that holds this server's key with key_env: AZURE_OPENAI_API_KEY goes to Azure alone.",
         )
-    name = str(key_variable) if key_variable is not None else OPENAI_KEY if is_openai else AZURE_KEY
+    name = str(key_variable) if key_variable is not None else OPENAI_KEY if server.is_openai else AZURE_KEY
     if not _KEY_NAME.fullmatch(name):
         raise UserError(
             f"key_env is {name!r}; the name of a key ends in _API_KEY",

@@ -11,6 +11,7 @@ import errno
 import os
 import struct
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,7 +30,7 @@ _MOST_BYTES = 2**28
 """Rows wait until there are this many, or an eighth of those on disk (the index is rewritten each time), or this many bytes."""
 
 
-class StateWriter:
+class StateWriter(AbstractContextManager["StateWriter"]):
     """Writes the hidden states of one run into ``states/<run>``, unless the disk has no space for ``expected`` rows."""
 
     def __init__(self, folder: Path, expected: int = 0) -> None:
@@ -43,6 +44,9 @@ class StateWriter:
         self._shape: tuple[int, int] | None = None
         if self._index:
             self._open(*_shape_of(folder, len(self._index)))
+
+    def __exit__(self, *fault: object) -> None:
+        self.close()
 
     @property
     def rows(self) -> int:

@@ -8,9 +8,10 @@ import gc
 import importlib.metadata
 import queue
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from typing import cast
 
 from experiment.models.api.formats import ApiFormat, Dialect, parse_request_options
@@ -57,12 +58,9 @@ class ApiEngine:
         self.timeout = float(cast(float, options.get("timeout", TIMEOUT_S)))
         # its calls, those of :meth:`probe` and tiny test requests to a server that fails among them
         self.calls = ModelCalls()
-        self.has_answered = (
-            False  # whether this model has answered before, for example in the study's stored trials
-        )
+        self.has_answered = False  # whether this model has answered before, as in the study's stored trials
         self.of_no_trial_usd = 0.0  # cost of probes and test requests
-        is_openai, is_azure = self.server.is_openai, self.server.is_azure
-        self._key = find_key(options, is_openai=is_openai, is_azure=is_azure) if settings.sends else None
+        self._key = find_key(options) if settings.sends else None
         start = min(int(cast(int, options.get("concurrency_start", START))), self.concurrency)
         self._limiter = limiter or (
             Limiter(start=1, cap=1)
@@ -75,7 +73,7 @@ class ApiEngine:
         self._sending: Sending | None = None
         self._closed = threading.Event()
         self._resolved: set[str] = set()
-        self._failures: dict[str, int] = {}
+        self._failures: Counter[str] = Counter()
         self._sent = 0
 
     def describe(self) -> dict[str, object]:
@@ -93,7 +91,7 @@ class ApiEngine:
             "identity": identity,
             "base_url": self.base_url,
             "resolved_models": sorted(self._resolved),
-            "dialect": self.dialect.describe(),
+            "dialect": asdict(self.dialect),
             "probe": None if self._capabilities is None else self._capabilities.describe(),
             "concurrency": self.concurrency,
             "limit_now": self._limiter.limit,
@@ -249,8 +247,7 @@ class ApiEngine:
             return
         self._sent += sending.sent
         self._resolved |= sending.resolved
-        for kind, count in sending.failures.items():
-            self._failures[kind] = self._failures.get(kind, 0) + count
+        self._failures.update(sending.failures)
 
 
 def _next(replies: queue.Queue[object]) -> object:

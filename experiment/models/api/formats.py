@@ -315,10 +315,6 @@ class Dialect:
         self.structure = ways[ways.index(self.structure) + 1]
         return True
 
-    def describe(self) -> dict[str, object]:
-        """Return the dialect as JSON."""
-        return asdict(self)
-
 
 def _names(words: str, *names: str) -> bool:
     """Return whether a refusal names a parameter as a separate word (``upstream`` does not name ``stream``)."""

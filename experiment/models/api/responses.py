@@ -198,11 +198,6 @@ class LabelScores:
     bounds: dict[str, float]  # upper bound of the log-probability of each other label
     best: str | None
 
-    @property
-    def mass(self) -> float:
-        """Probability that the first token is one of the reported labels."""
-        return math.fsum(math.exp(value) for value in self.logprobs.values())
-
 
 def first_token_scores(
     tokens: Sequence[ScoredToken],

@@ -353,21 +353,6 @@ _LEAST = 8
 """Shortest line of a prompt, in letters, that is removed from a refusal that quotes it."""
 
 
-class Answered:
-    """The parameters with which a server has answered: a refusal with the same ones is about the prompt."""
-
-    def __init__(self) -> None:
-        self._seen: set[frozenset[tuple[str, object]]] = set()
-
-    def note(self, sent: Mapping[str, Any]) -> None:
-        """Record that a request was answered."""
-        self._seen.add(_shape(sent))
-
-    def has(self, sent: Mapping[str, Any]) -> bool:
-        """Return whether a request with the same parameters was answered."""
-        return _shape(sent) in self._seen
-
-
 def words_about_parameters(body: str, sent: Mapping[str, Any], secret: str | None = None) -> str:
     """Return a refusal's message without quotes of the request; empty if it concerns the prompt."""
     error = refusal_of(body)
@@ -407,7 +392,8 @@ def _texts(sent: Mapping[str, Any]) -> Iterator[str]:
                     yield text
 
 
-def _shape(sent: Mapping[str, Any]) -> frozenset[tuple[str, object]]:
+def shape_of(sent: Mapping[str, Any]) -> frozenset[tuple[str, object]]:
+    """Return the parameters of a request, without the fields that differ between requests."""
     shape: set[tuple[str, object]] = set()
     for name, value in sent.items():
         is_plain = name not in _OWN and isinstance(value, bool | int | float | str)
@@ -601,11 +587,6 @@ class Transport:
         await self._session.close()
         await self._client.close()
 
-    async def address(self, path: str) -> tuple[str, dict[str, str]]:
-        """Return the address and headers of a kind of request, key included."""
-        draft = await self._draft(path)
-        return str(draft.url), dict(draft.headers)
-
     async def _draft(self, path: str) -> _Draft:
         draft = self._drafts.get(path)
         if draft is not None and time.monotonic() - draft.made < DRAFT_LIFE_S:
@@ -682,7 +663,7 @@ class Provider:
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self.server = server_of(options)
-        self.key = find_key(options, is_openai=self.server.is_openai, is_azure=self.server.is_azure)
+        self.key = find_key(options)
         self.client = _openai_client(self.server, self.key)
 
     def answer(self, call: Callable[[], Any], failed: str) -> Any:

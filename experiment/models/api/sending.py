@@ -16,7 +16,7 @@ import itertools
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,6 @@ from experiment.models.api.retrying import (
     FIRST_WAIT_S,
     LIMITED_TRIES,
     TRIES,
-    Answered,
     Retry,
     RunStopped,
     ServerResponse,
@@ -39,6 +38,7 @@ from experiment.models.api.retrying import (
     judge_failure,
     judge_refusal,
     said,
+    shape_of,
     unreached,
     without_marks,
     words_about_parameters,
@@ -225,7 +225,6 @@ MOST_ROUNDS = 3
 """Rounds of retries of one request that met a server which was down; a request that crashes the server would be retried forever."""
 
 Doubtful = tuple[InFlightRequest, Retry]
-Ask = Callable[[], Awaitable[str | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,60 +234,6 @@ class Answer:
     number: int
     payload: Mapping[str, Any]
     times: tuple[float | None, float | None]
-
-
-class UnattributedFailures:
-    """Failed requests for which it is not yet known whether they or their server are at fault."""
-
-    def __init__(
-        self,
-        ask: Ask,
-        settle: Callable[[list[Doubtful], bool], None],
-        is_over: Callable[[], bool],
-        *,
-        pace: float,
-    ) -> None:
-        self._ask, self._settle, self._is_over, self._pace = ask, settle, is_over, pace
-        self._held: list[Doubtful] = []
-        self.down = ""
-        self.due = 0.0
-
-    def __bool__(self) -> bool:
-        return bool(self._held)
-
-    def __len__(self) -> int:
-        return len(self._held)
-
-    def add(self, request: InFlightRequest, verdict: Retry) -> bool:
-        """Hold a request; return whether it is the first, so that the server must be tested."""
-        self._held.append((request, verdict))
-        return len(self._held) == 1
-
-    def clear(self) -> None:
-        """Drop all held requests."""
-        self._held.clear()
-
-    async def find_out(self) -> None:
-        """Test the server until it answers."""
-        loop = asyncio.get_running_loop()
-        began, count = time.monotonic(), 0
-        while not self._is_over():
-            why = await self._ask()
-            if why is None:
-                doubtful, self._held = self._held, []
-                self.down = ""
-                self._settle(doubtful, count > 0)
-                return
-            self.down = why
-            count += 1
-            if time.monotonic() - began > DOWN_S or (self._pace == 0 and count > 100 * FIRST_TRIES):
-                raise RunStopped(
-                    f"the server fails with every request, even with a plain question of a few words: {why}",
-                    mend="Check the server, then run the same command again to resume.",
-                )
-            wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(count, 20)) * self._pace
-            self.due = loop.time() + wait
-            await asyncio.sleep(wait)
 
 
 GRACE_S = 5.0
@@ -330,9 +275,11 @@ class Sending:
         self._alike = IdenticalFailures(has_answered=options.has_answered, was_probed=options.was_probed)
         self._has_answered = options.has_answered
         self._answered_at = 0.0
-        self._unattributed = UnattributedFailures(
-            questions.ask_plainly, self._settle, lambda: self._is_ending, pace=options.pace
-        )
+        self._questions = questions
+        # failed requests for which it is not yet known whether they or their server are at fault
+        self._doubtful: list[Doubtful] = []
+        # why the server fails on everything, and when it is tested next
+        self._down, self._down_until = "", 0.0
         self._loop = asyncio.get_running_loop()
         self._ready: deque[InFlightRequest | Request] = deque()
         self._waiting: list[tuple[float, int, InFlightRequest]] = []
@@ -344,7 +291,7 @@ class Sending:
         self._is_ending = False
         self._no_more = False
         self._reached = self._answered = False
-        self._parameters = Answered()
+        self._answered_shapes: set[frozenset[tuple[str, object]]] = set()
         self._lost_since: float | None = None
         self._lost_tries = 0
         self.stopped: BaseException | None = None
@@ -381,7 +328,7 @@ class Sending:
         self._is_ending = True
         self._ready.clear()
         self._waiting.clear()
-        self._unattributed.clear()
+        self._doubtful.clear()
         self._loop.call_later(GRACE_S, self._cut_off)
         self._fill()
 
@@ -414,12 +361,12 @@ class Sending:
             due, why = waiting[0][0] - now, waiting[0][2].waits_for
         if pause and (self._ready or waiting):
             due, why = pause, self.last_error
-        if down := self._unattributed.down:
-            due, why = self._unattributed.due - now, f"the server fails with everything: {down}"
+        if self._down:
+            due, why = self._down_until - now, f"the server fails with everything: {self._down}"
         return Status(
             in_flight=len(self._running),
             limit=min(self._options.cap, self._limiter.limit),
-            waiting=len(self._waiting) + len(self._unattributed),
+            waiting=len(self._waiting) + len(self._doubtful),
             waiting_until=None if due is None else time.time() + max(0.0, due),
             why=why,
             retries=self.retries,
@@ -430,7 +377,7 @@ class Sending:
         now = self._loop.time()
         while self._waiting and self._waiting[0][0] <= now:
             self._ready.appendleft(heapq.heappop(self._waiting)[2])
-        is_up = not self._unattributed.down
+        is_up = not self._down
         while is_up and self._ready and len(self._running) < self._options.cap and self._limiter.take():
             self._begin(self._attempt(self._ready.popleft()))
         self._set_timer(now)
@@ -590,7 +537,8 @@ class Sending:
         if verdict.filtered:
             self._answered = True
             return self._failed(request, replace(verdict, reason=said(text, self._transport.key)), "refused")
-        if verdict.kind == "no" and not self._parameters.has(body):
+        # a refusal of parameters with which the server has answered is about the prompt
+        if verdict.kind == "no" and shape_of(body) not in self._answered_shapes:
             words = words_about_parameters(text, body, self._transport.key)
             if self._form.dialect.learn(words, body, self._form.options):
                 return Retry.reworded(verdict.reason)
@@ -599,7 +547,7 @@ class Sending:
     def _succeeded(self, body: dict[str, Any]) -> None:
         self._answered = self._has_answered = True
         self._answered_at = self._loop.time()
-        self._parameters.note(body)
+        self._answered_shapes.add(shape_of(body))
         self._alike.answered()
         self._limiter.succeeded()
 
@@ -627,8 +575,9 @@ class Sending:
             ):
                 is_own = self._answered_at > request.failed_at
                 if not is_own and request.rounds < MOST_ROUNDS:
-                    if self._unattributed.add(request, verdict):
-                        self._begin(self._unattributed.find_out())
+                    self._doubtful.append((request, verdict))
+                    if len(self._doubtful) == 1:
+                        self._begin(self._test_server())
                     return
             self._set_aside(request, verdict, is_own=is_own)
             return
@@ -653,10 +602,26 @@ class Sending:
         status: ReplyStatus = "timeout" if verdict.kind == "timeout" else "error"
         self._finish_one(self._failed(request, verdict, status))
 
-    def _settle(self, doubtful: list[Doubtful], was_down: bool) -> None:
-        """Resend requests that met a server which was down; record those on which it fails while it answers others."""
+    async def _test_server(self) -> None:
+        """Test the server until it answers; then resend requests if it was down, and record them if it fails on them alone."""
+        began, count = time.monotonic(), 0
+        while not self._is_ending and (why := await self._questions.ask_plainly()) is not None:
+            self._down = why
+            count += 1
+            if time.monotonic() - began > DOWN_S or (self._pace == 0 and count > 100 * FIRST_TRIES):
+                raise RunStopped(
+                    f"the server fails with every request, even with a plain question of a few words: {why}",
+                    mend="Check the server, then run the same command again to resume.",
+                )
+            wait = min(LONGEST_WAIT_S, FIRST_WAIT_S * 2.0 ** min(count, 20)) * self._pace
+            self._down_until = self._loop.time() + wait
+            await asyncio.sleep(wait)
+        if self._is_ending:
+            return
+        self._down = ""
+        doubtful, self._doubtful = self._doubtful, []
         for request, verdict in doubtful:
-            if was_down:
+            if count:
                 # earlier tries do not count against the request
                 request.lost += request.counted
                 request.alike, request.fault = 0, ""

@@ -131,10 +131,9 @@ def use_remark(use: str, folder: Path, options: Mapping[str, object] | None = No
 
             find_source(settings)
         elif settings.kind == "openai":
-            from experiment.models.servers import find_key, server_of
+            from experiment.models.servers import find_key
 
-            server = server_of(settings.options)
-            find_key(settings.options, is_openai=server.is_openai, is_azure=server.is_azure)
+            find_key(settings.options)
     except NotThereYet as lack:
         return f"{lack.message}. {lack.mend}"
     return None

@@ -150,10 +150,6 @@ class RayEngine:
             self.rest()
             _cluster.leave(self._ray)
 
-    def worker_pids(self) -> list[int]:
-        """Return the process ids of the workers."""
-        return [int(self._ray.get(worker.pid)) for worker in self._workers]
-
     def answer(self, requests: Sequence[Request], follow: Follow | None = None) -> Iterator[Reply]:
         """Yield replies as workers finish them; follow-up requests go to the worker that has the conversation in memory."""
         waiting = deque(requests)

@@ -291,10 +291,9 @@ class _ApiWay:
     def __init__(self, settings: ModelSettings) -> None:
         from openai import OpenAI
 
-        from experiment.models.servers import find_key, server_of
+        from experiment.models.servers import find_key
 
-        server = server_of(settings.options)
-        key = find_key(settings.options, is_openai=server.is_openai)
+        key = find_key(settings.options)
         base_url = settings.options.get("base_url")
         self._name = settings.name
         self._client = OpenAI(

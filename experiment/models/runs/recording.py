@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, func, select
@@ -395,64 +395,41 @@ WORDS = 120
 """Leading characters of an error's first line that distinguish kinds of errors."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    status: str
-    kind: str
-
-
 class UnansweredTrials:
     """Updates an outcome's unanswered trials; each trial is sent by at most one thread at a time."""
 
     def __init__(self, outcome: RunOutcome) -> None:
         self._outcome = outcome
-        self._failed: dict[str, _Failed] = {}
-        self._kinds: Counter[str] = Counter()
-        self._statuses: Counter[str] = Counter()
+        self._failed: dict[
+            str, tuple[str, str, dict[str, Any]]
+        ] = {}  # status, kind and description, by work key
 
     def add(self, session_id: str, trial: Mapping[str, Any], request: Request, reply: Reply) -> None:
         """Record that a call for a trial brought no answer."""
-        key = _trial(reply.work_key)
-        self._take_out(key)
-        error = reply.error or reply.status
-        failed = _Failed(reply.status, error.splitlines()[0][:WORDS])
-        self._failed[key] = failed
-        self._kinds[failed.kind] += 1
-        self._statuses[failed.status] += 1
-        if len(self._outcome.errors) < SHOWN_ERRORS:
-            self._outcome.errors.append(
-                {
-                    "session_id": session_id, "trial_index": trial["trial_index"], "item_id": trial["item_id"],
-                    "purpose": request.purpose, "error": error, "work_key": key,
-                }
-            )  # fmt: skip
+        key, error = _trial(reply.work_key), reply.error or reply.status
+        described = {
+            "session_id": session_id, "trial_index": trial["trial_index"], "item_id": trial["item_id"],
+            "purpose": request.purpose, "error": error, "work_key": key,
+        }  # fmt: skip
+        self._failed[key] = (reply.status, error.splitlines()[0][:WORDS], described)
         self._tell()
 
     def answered(self, work_key: str) -> None:
         """Record that a trial has its answer."""
-        if self._failed and self._take_out(_trial(work_key)):
+        if self._failed.pop(_trial(work_key), None) is not None:
             self._tell()
 
     def handed_over(self, work_keys: Container[str]) -> None:
         """Record that failed trials are pending in a batch again."""
-        for key in [key_failed for key_failed in self._failed if key_failed in work_keys]:
-            self._take_out(key)
+        self._failed = {key: failed for key, failed in self._failed.items() if key not in work_keys}
         self._tell()
 
-    def _take_out(self, key: str) -> bool:
-        before = self._failed.pop(key, None)
-        if before is None:
-            return False
-        self._kinds[before.kind] -= 1
-        self._statuses[before.status] -= 1
-        self._outcome.errors = [error for error in self._outcome.errors if error["work_key"] != key]
-        return True
-
     def _tell(self) -> None:
-        outcome = self._outcome
-        outcome.failed = len(self._failed)
-        outcome.error_kinds = dict((+self._kinds).most_common(KINDS))
-        outcome.unanswered = dict(+self._statuses)
+        outcome, failed = self._outcome, self._failed.values()
+        outcome.failed = len(failed)
+        outcome.errors = [described for _, _, described in islice(failed, SHOWN_ERRORS)]
+        outcome.error_kinds = dict(Counter(kind for _, kind, _ in failed).most_common(KINDS))
+        outcome.unanswered = dict(Counter(status for status, _, _ in failed))
 
 
 def _trial(work_key: str) -> str:

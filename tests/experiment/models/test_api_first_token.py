@@ -100,10 +100,11 @@ def test_every_label_has_a_probability_or_a_bound_that_hold_together(shares, lab
     assert all(value <= 0 for value in (*scores.logprobs.values(), *scores.bounds.values()))
     untold = 1 - sum(shares.values())
     assert all(math.exp(bound) >= untold - 1e-9 for bound in scores.bounds.values())
-    assert scores.mass <= sum(shares.values()) + 1e-9
+    mass = sum(map(math.exp, scores.logprobs.values()))
+    assert mass <= sum(shares.values()) + 1e-9
     if scores.best is not None:
         value = scores.logprobs[scores.best]
-        assert scores.mass >= LEAST_MASS
+        assert mass >= LEAST_MASS
         assert all(other < value for label, other in scores.logprobs.items() if label != scores.best)
         assert all(bound < value for bound in scores.bounds.values())
 

@@ -54,11 +54,6 @@ def test_a_picture_is_sent_in_its_place_in_both_forms(server, api):
     assert drawn(url).size == (picture.width, picture.height) and detail == "high"
 
 
-def test_completions_take_no_pictures(server):
-    with pytest.raises(UserError, match="api: completions"):
-        api_engine(server, presentation="image", api="completions")
-
-
 def test_a_server_that_takes_no_pictures_is_found_out_before_the_first_trial(server):
     server.refuses.add("pictures")
     with pytest.raises(RunStopped, match="no images") as stop:

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -35,6 +36,9 @@ def test_a_plain_server_is_found_to_give_answers_and_little_else(server):
     assert found.seed and found.temperature and found.system_role
     assert found.resolved_model == server.model
     assert len(found.gaps(["label_logprobs", "surprisal", "choices"])) == 2
+    assert len(found.gaps(NEEDS)) >= 3
+    with pytest.raises(UserError, match="surprisal"):
+        found.gaps(["surprisals"])  # type: ignore[list-item]
 
 
 def test_a_rich_server_is_found_to_be_rich(server):
@@ -165,10 +169,10 @@ def test_what_the_study_gives_is_asked_for_even_where_a_server_fails_at_it(serve
 )
 def test_words_that_only_sound_like_a_parameter_change_nothing(words):
     wishes, dialect = RequestOptions(label_only=True), Dialect("max_tokens")
-    before = dialect.describe()
+    before = asdict(dialect)
     sent = ApiFormat("m", dialect, wishes).body(choice(1, stop=("x",)))[1] | {"stream": True, "text": {}}
     assert not dialect.learn(words, sent, wishes)
-    assert dialect.describe() == before
+    assert asdict(dialect) == before
 
 
 def test_the_probe_is_made_once_in_a_run_and_recorded(server):
@@ -214,10 +218,3 @@ def test_no_refusal_is_learned_from_without_end(words, surface):
         except RunStopped:
             return
     assert "max_tokens" in words and "max_completion_tokens" in words, "only these two can go to and fro"
-
-
-def test_every_need_is_answered_and_an_unknown_one_is_refused(server):
-    found = capabilities(api_settings(server))
-    assert len(found.gaps(NEEDS)) >= 3
-    with pytest.raises(UserError, match="surprisal"):
-        found.gaps(["surprisals"])  # type: ignore[list-item]

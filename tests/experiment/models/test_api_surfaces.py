@@ -184,8 +184,8 @@ def test_azures_key_goes_to_azures_own_addresses_alone(server, monkeypatch):
     with pytest.raises(UserError, match=r"api_version(.|\n)*key_env"):
         api_engine(server, api_version="2024-10-21")
     for url in ("https://lab.openai.azure.com", "https://lab.openai.azure.com/openai/v1"):
-        assert find_key({"base_url": url}, is_openai=False) == "azure-key"
-    assert find_key({"base_url": "https://openai.azure.com.example.org/v1"}, is_openai=False) is None
+        assert find_key({"base_url": url}) == "azure-key"
+    assert find_key({"base_url": "https://openai.azure.com.example.org/v1"}) is None
 
 
 @pytest.mark.parametrize("url", ["http://api.openai.com/v1", "http://lab.openai.azure.com/openai/v1"])

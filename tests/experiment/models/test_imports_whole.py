@@ -339,10 +339,3 @@ def test_a_table_without_a_mapping_is_told_what_it_lacks(folder):
     (folder / "trials.csv").write_text(ROWS, "utf-8")
     done = invoke("import", folder, folder / "trials.csv")
     assert done.exit_code == 2 and "--mapping" in done.output and "trials.csv" in done.output
-
-
-def test_a_time_without_a_unit_is_asked_for_one(folder):
-    (folder / "trials.csv").write_text(ROWS, "utf-8")
-    (folder / "map.yaml").write_text(MAPPING.replace("rt: {column: rt, unit: s}", "rt: rt"), "utf-8")
-    done = invoke("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")
-    assert done.exit_code == 2 and "{column: rt, unit: ms}" in done.output, done.output

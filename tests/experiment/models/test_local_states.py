@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from contextlib import closing
 
 import numpy as np
 import pytest
@@ -26,7 +25,7 @@ def state(number: int, position: str = "last", layers: int = 3, width: int = 8) 
 
 
 def test_states_come_back_by_layer_and_row(tmp_path):
-    with closing(StateWriter(tmp_path / "run")) as writer:
+    with StateWriter(tmp_path / "run") as writer:
         for number in range(5):
             writer.add(f"k{number}", [state(number), state(number + 100, "region 0")])
         writer.flush()
@@ -45,7 +44,7 @@ def test_states_come_back_by_layer_and_row(tmp_path):
 
 
 def test_rows_that_the_index_does_not_name_are_written_over(tmp_path, monkeypatch):
-    with closing(StateWriter(tmp_path)) as writer:
+    with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
     dying = StateWriter(tmp_path)
     dying.add("lost", [state(77)])
@@ -56,7 +55,7 @@ def test_rows_that_the_index_does_not_name_are_written_over(tmp_path, monkeypatc
         dying.flush()
     monkeypatch.undo()
     assert read_layer(tmp_path, 1).shape == (1, 8), "the index is the truth"
-    with closing(StateWriter(tmp_path)) as writer:
+    with StateWriter(tmp_path) as writer:
         writer.add("k1", [state(1)])
     assert read_index(tmp_path) == [("k0", 0, "last"), ("k1", 1, "last")]
     assert read_layer(tmp_path, 0)[:, 0].tolist() == [0, 1]
@@ -95,7 +94,7 @@ def test_killing_the_writer_at_any_moment_leaves_whole_rows(tmp_path):
 
 
 def test_damaged_layers_are_told_and_not_written_to(tmp_path):
-    with closing(StateWriter(tmp_path)) as writer:
+    with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
     with layer_path(tmp_path, 1).open("r+b") as file:
         file.truncate(130)
@@ -109,11 +108,11 @@ def test_damaged_layers_are_told_and_not_written_to(tmp_path):
 
 def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkeypatch):
     monkeypatch.setattr("experiment.models.states.free_bytes", lambda _: 10_000)
-    with closing(StateWriter(tmp_path / "small", expected=200)) as writer:
+    with StateWriter(tmp_path / "small", expected=200) as writer:
         writer.add("k0", [state(0)])
     with (
         pytest.raises(UserError, match=r"\b300\b.*\b0\.0 MB.*\b0\.0 MB") as error,
-        closing(StateWriter(tmp_path / "large", expected=300)) as writer,
+        StateWriter(tmp_path / "large", expected=300) as writer,
     ):
         writer.add("k0", [state(0)])
     assert "models: states" in (error.value.mend or "")
@@ -123,7 +122,7 @@ def test_a_disk_without_room_is_told_before_anything_is_written(tmp_path, monkey
 def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path, monkeypatch):
     import errno
 
-    with closing(StateWriter(tmp_path)) as writer:
+    with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
         writer.flush()
         writer.add("k1", [state(1)])
@@ -139,7 +138,7 @@ def test_a_disk_that_fills_up_leaves_what_was_durable(tmp_path, monkeypatch):
 
 
 def test_states_of_another_shape_are_refused(tmp_path):
-    with closing(StateWriter(tmp_path)) as writer:
+    with StateWriter(tmp_path) as writer:
         writer.add("k0", [state(0)])
         with pytest.raises(UserError, match=r"\b3\b.*\b8\b.*\b3\b.*\b9\b"):
             writer.add("k1", [state(1, width=9)])

@@ -72,7 +72,7 @@ def test_what_a_killed_worker_had_is_done_by_another_once(plain_model):
     for reply in engine.answer(asked):
         replies.append(reply)
         if len(replies) == 5:
-            os.kill(engine.worker_pids()[0], signal.SIGKILL)
+            os.kill(ray.get(engine._workers[0].pid), signal.SIGKILL)
     about = engine.describe()
     engine.close()
     keys = [reply.work_key for reply in replies]
@@ -149,7 +149,7 @@ def test_conversations_of_a_killed_worker_are_gone_on_with_by_another(plain_mode
     for reply in engine.answer(*talk(40, 4)):
         replies.append(reply)
         if len(replies) == 50:
-            os.kill(engine.worker_pids()[0], signal.SIGKILL)
+            os.kill(ray.get(engine._workers[0].pid), signal.SIGKILL)
     engine.close()
     keys = [reply.work_key for reply in replies]
     assert len(keys) == len(set(keys)) == 160 and {reply.status for reply in replies} == {"answered"}
