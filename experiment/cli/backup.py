@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiment.cli.terminal import ADD_YES, confirm
+from experiment.cli.terminal import ADD_YES, PATH, confirm, option, print_json
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
@@ -22,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--despite-broken", is_flag=True, help="Restore even if rows of the backup have been altered.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON.")
+@click.argument("study", metavar="STUDY", type=PATH)
+@click.argument("file", type=PATH)
+@option("--yes", "Do not ask for confirmation.")
+@option("--despite-broken", "Restore even if rows of the backup have been altered.")
+@option("--json", "Print what was done as JSON.", name="as_json")
 def restore(study: Path, file: Path, yes: bool, despite_broken: bool, as_json: bool) -> None:
     """Replace a study's database with a backup.
 
@@ -127,15 +126,14 @@ def _clean(address: URL, study: str, folder: Path) -> list[str]:
 
 def _tell(checked: CheckedBackup, aside: Path | None, as_json: bool, left: Sequence[str]) -> None:
     if as_json:
-        summary = {
+        print_json({
             "sessions": checked.backup.sessions,
             "trials": checked.backup.trials,
             "withdrawn": checked.withdrawn,
             "broken": {session: broken.row for session, broken in checked.broken.items()},
-            "former": None if aside is None else str(aside),
-            "left": list(left),
-        }
-        click.echo(json.dumps(summary))
+            "former": aside,
+            "left": left,
+        })  # fmt: skip
         return
     click.echo(f"Restored: {_say(checked.backup)}; {len(checked.broken) or 'no'} broken hash chains")
     if checked.withdrawn:
@@ -162,15 +160,11 @@ def _first_broken(checked: CheckedBackup) -> str:
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--to",
-    "target",
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    help="Existing folder, or new file.  [default: backups/ in the study]",
+@click.argument("study", metavar="STUDY", type=PATH)
+@option(
+    "--to PATH", "Existing folder, or new file.  [default: backups/ in the study]", name="target", type=PATH
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the location and contents of the copy as JSON.")
+@option("--json", "Print the location and contents of the copy as JSON.", name="as_json")
 def backup(study: Path, target: Path | None, as_json: bool) -> None:
     """Copy a study's database, even while participants answer.
 
@@ -195,11 +189,7 @@ def backup(study: Path, target: Path | None, as_json: bool) -> None:
             counts = contents(connection, opened.study.id)
     size = file.stat().st_size
     if as_json:
-        click.echo(
-            json.dumps(
-                {"file": str(file), "bytes": size, "sessions": counts.sessions, "trials": counts.trials}
-            )
-        )
+        print_json({"file": file, "bytes": size, "sessions": counts.sessions, "trials": counts.trials})
         return
     click.echo(
         f"{file}  ({counted(counts.sessions, 'session')}, {counted(counts.trials, 'trial')}, {size / 1e6:.1f} MB)"

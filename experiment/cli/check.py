@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.terminal import print_error, print_json
+from experiment.cli.terminal import PATH, option, print_error, print_json
 from experiment.trials import choice_settings
 from stimuli.errors import UserError
 
@@ -32,14 +32,11 @@ IN_WORDS = ("condition", "words that took fewer", "left intact")
 ACCURACIES = (75.0, 95.0)
 """Percent correct for which the sensitivity of accuracy is computed: mid-scale and near ceiling."""
 SUGGESTED = {"points": "10 points", "ratio": "10%"}
-REASONS = {
-    "points": "one answer in ten",
-    "ratio": "a tenth of the time or length",
-}
+REASONS = {"points": "one answer in ten", "ratio": "a tenth of the time or length"}
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.argument("study", metavar="STUDY", type=PATH)
 def build(study: Path) -> None:
     """Build and audit a study's items.
 
@@ -87,13 +84,8 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
     several = len({condition.set_name for condition in conditions}) > 1
     changed = any(condition.changed_words or condition.moved_sentences for condition in conditions)
     fewer = any(condition.fewer for condition in conditions)
-    heads = [
-        "condition",
-        "items",
-        *(["changed words", "of all", "displaced", "by"] if changed else []),
-        *(["words that took fewer"] if fewer else []),
-        "left intact",
-    ]
+    heads = ["condition", "items", *(["changed words", "of all", "displaced", "by"] if changed else [])]
+    heads += [*(["words that took fewer"] if fewer else []), "left intact"]
     rows = []
     for condition in conditions:
         name = ", ".join(condition.condition.values()) or "all"
@@ -238,14 +230,12 @@ def _numbers(plan: Plan, kinds: dict[str, str], design: Any, tests: tuple[int, i
         least = _of_readers(expected)
         data: dict[str, Any] = {
             "mean": mean if plan.measure.scale == "points" else None,
-            "detectable": {
-                readers: _shown(contrast.detectable, plan.measure, len(contrast.groups))
+        } | {
+            name: {
+                readers: _shown(getattr(contrast, name), plan.measure, len(contrast.groups))
                 for readers, contrast in least.items()
-            },
-            "half_width": {
-                readers: _shown(contrast.half_width, plan.measure, len(contrast.groups))
-                for readers, contrast in least.items()
-            },
+            }
+            for name in ("detectable", "half_width")
         }
         if several:
             widest = max(
@@ -345,18 +335,16 @@ def _equivalence_told(plan: Plan, data: dict[str, Any], unit: str) -> list[str]:
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
+@click.argument("study", metavar="STUDY", type=PATH)
+@option(
     "--explain",
-    is_flag=True,
-    help="Also show the planned analyses with all defaults, the first trial as sent to a model, and the results of probes.",
+    "Also show the planned analyses with all defaults, the first trial as sent to a model, and the results of probes.",
 )
-@click.option(
+@option(
     "--probe",
-    is_flag=True,
-    help="Query each server for its capabilities with a few tiny requests, and store the result with the study.",
+    "Query each server for its capabilities with a few tiny requests, and store the result with the study.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@option("--json", "Print the numbers as JSON.", name="as_json")
 def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     """Validate a study and summarize it in plain English.
 
@@ -376,8 +364,10 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.registering import check_factor_names, check_own_formulas
     from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
+    from experiment.integrity.build_provenance import changed_since_build
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
     from experiment.study.screens import check_consent_first
+    from experiment.study.study import ITEMS
     from experiment.study.yaml_source import Faults, factor_settings
     from experiment.summaries.plain_english import tell
 
@@ -393,7 +383,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         check_tables(loaded, faults)
     faults.report()
     made = make_items(loaded)
-    changed = _changed_since_build(loaded)
+    changed = changed_since_build(loaded) if (loaded.folder / ITEMS).exists() else []
     unprobed = _probe_all(loaded) if probe else {}
     probes, speeds = _known(loaded)
     summary = tell(loaded, made.items, probes, speeds)
@@ -406,21 +396,16 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         to_train = tell_trainings(loaded, trainings(loaded).values())
         training_words = told_together(to_train)
     if as_json:
-        numbers = (
-            summary.numbers
-            | (
-                {"trainings": {name: training.numbers for name, training in to_train.items()}}
-                if to_train
-                else {}
-            )
-            | ({"not_probed": {name: str(fault) for name, fault in unprobed.items()}} if probe else {})
-            | {
-                "sensitivity": sensitivity.numbers,
-                "changed_since_build": changed,
-                "placeholders": placeholders(loaded),
-            }
-        )
-        print_json(numbers)
+        trained = {name: training.numbers for name, training in to_train.items()}
+        faults_of_probes = {name: str(fault) for name, fault in unprobed.items()}
+        print_json({
+            **summary.numbers,
+            **({"trainings": trained} if trained else {}),
+            **({"not_probed": faults_of_probes} if probe else {}),
+            "sensitivity": sensitivity.numbers,
+            "changed_since_build": changed,
+            "placeholders": placeholders(loaded),
+        })  # fmt: skip
         sys.exit(1 if unprobed else 0)
     for line in made.remarks:
         click.echo(line)
@@ -458,14 +443,6 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
         print_error(f"{name} was not probed: {fault}")
     if unprobed:
         sys.exit(1)
-
-
-def _changed_since_build(study: Study) -> list[str]:
-    """Return what changed since the study's items were built; empty if they are not built."""
-    from experiment.integrity.build_provenance import changed_since_build
-    from experiment.study.study import ITEMS
-
-    return changed_since_build(study) if (study.folder / ITEMS).exists() else []
 
 
 def _explain_plan(study: Study) -> None:
@@ -571,7 +548,8 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
         for name, size in states.items()
         if "last" in size.get("positions", ()) and size.get("files") and size.get("width")
     }
-    if not probed or not _has_options(study):
+    blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
+    if not probed or not any(choice_settings(block["trial"][-1]) for block in blocks):
         return []
     from experiment.papers.inside.chapters.probing.probing_fit import (
         probing_bytes,
@@ -594,9 +572,3 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
             f"{gigabytes(memory)} of memory; kept layer by layer, so that it is computed once."
         )
     return lines
-
-
-def _has_options(study: Study) -> bool:
-    """Return whether the trials of any block end with a choice."""
-    blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
-    return any(choice_settings(block["trial"][-1]) for block in blocks)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from experiment.cli.terminal import WorkProgress, has_screen, tell_report
+from experiment.cli.terminal import PATH, WorkProgress, has_screen, option, tell_report
 from stimuli.audit.findings import counted
 
 if TYPE_CHECKING:
@@ -35,11 +35,7 @@ VISIT_POLL_S = 1.0
 
 
 @click.command()
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    help=f"Folder to make; {DEFAULT} (or {DEFAULT}-2, …) unless given.",
-)
+@option("--out", f"Folder to make; {DEFAULT} (or {DEFAULT}-2, …) unless given.", type=PATH)
 def demo(out: Path | None) -> None:
     """See the whole path in a few minutes: study, readers, model, report.
 
@@ -97,9 +93,8 @@ def _new_folder(out: Path | None) -> Path:
             raise UserError(f"{out} exists and is not empty", mend="Name a new folder with --out.")
         out.mkdir(parents=True, exist_ok=True)
         return out
-    number = 1
-    while (folder := Path(DEFAULT if number == 1 else f"{DEFAULT}-{number}")).exists():
-        number += 1
+    names = itertools.chain([DEFAULT], (f"{DEFAULT}-{number}" for number in itertools.count(2)))
+    folder = next(Path(name) for name in names if not Path(name).exists())
     folder.mkdir()
     return folder
 
@@ -121,7 +116,6 @@ def _people(console: Console, study: Study, links: Links, *, pause: float) -> No
 
 
 def _models(console: Console, study: Study, store: Store) -> None:
-
     from experiment.models.runs.orchestrator import version_of
 
     console.print("[bold]4 of 5[/bold]  The same lists for a small built-in language model and two baselines")
@@ -191,24 +185,18 @@ def _farewell(folder: Path, report: Path) -> None:
     click.echo("  handover/      the tables for analysis")
     click.echo(f"  {report.relative_to(folder.resolve())}   the report: open {report.as_uri()}")
     click.echo("Simulated readers and baselines are not data. Next, create your own study:")
-    click.echo(f"  {_own_command()} new my-study --from your-own")
-
-
-def _own_command() -> str:
-    """Return the command by which wrods was called, if its bare name is not on the path (no active environment)."""
-    return "wrods" if shutil.which("wrods") else shlex.quote(sys.argv[0])
+    # without an active environment its bare name is not on the path
+    command = "wrods" if shutil.which("wrods") else shlex.quote(sys.argv[0])
+    click.echo(f"  {command} new my-study --from your-own")
 
 
 @click.command()
-@click.argument("study", type=click.Path(path_type=Path))
-@click.option(
-    "--readers", default=20, show_default=True, type=click.IntRange(1, 100_000), help="Number of readers."
-)
-@click.option(
-    "--truth",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="JSON file that specifies their effects.  [default: simulated.json in the study]",
+@click.argument("study", type=PATH)
+@option("--readers", "Number of readers.", default=20, show_default=True, type=click.IntRange(1, 100_000))
+@option(
+    "--truth FILE",
+    "JSON file that specifies their effects.  [default: simulated.json in the study]",
+    type=PATH,
 )
 def simulate(study: Path, readers: int, truth: Path | None) -> None:
     """Let simulated readers take part in a study.

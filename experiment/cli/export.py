@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from experiment.cli.terminal import PATH, option
 from experiment.option_choices import FORMS
 
 KINDS = ("human", "model", "simulated", "baseline")
@@ -20,29 +21,24 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
+@click.argument("study", metavar="STUDY", type=PATH)
+@option(
     "--format",
-    "form",
+    "The form of the files.",
+    name="form",
     type=click.Choice(FORMS),
     default="csv",
     show_default=True,
-    help="The form of the files.",
 )
-@click.option(
-    "--out", metavar="DIR", required=True, type=click.Path(path_type=Path), help="A new or empty folder."
-)
-@click.option("--no-pilots", is_flag=True, help="Leave pilots out.")
-@click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these readers. Repeatable."
-)
-@click.option(
+@option("--out DIR", "A new or empty folder.", required=True, type=PATH)
+@option("--no-pilots", "Leave pilots out.")
+@option("--kind", "Only these readers. Repeatable.", name="kinds", multiple=True, type=click.Choice(KINDS))
+@option(
     "--prompts",
-    is_flag=True,
-    help="Also write what each call sent to a model (the calls table, column request), and the pictures in it.",
+    "Also write what each call sent to a model (the calls table, column request), and the pictures in it.",
 )
-@click.option("--replace", is_flag=True, help="Write over an earlier export in DIR.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON.")
+@option("--replace", "Write over an earlier export in DIR.")
+@option("--json", "Print what was written as JSON.", name="as_json")
 def export(study: Path, **options: Any) -> None:
     """Write a study's data for other programs, even while the server is running.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from experiment.cli.terminal import WorkProgress, print_json
+from experiment.cli.terminal import PATH, WorkProgress, option, print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,67 +20,58 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option(
-        "--against",
-        metavar="FORMULA",
-        help="Likelihood-ratio test against this nested model; with --ml where fixed effects differ.",
+    option(
+        "--against FORMULA",
+        "Likelihood-ratio test against this nested model; with --ml where fixed effects differ.",
     ),
-    click.option(
+    option(
         "--df",
+        "Degrees of freedom of gaussian models; satterthwaite by default. none gives z tests.",
         type=click.Choice(["satterthwaite", "kenward-roger", "none"]),
-        help="Degrees of freedom of gaussian models; satterthwaite by default. none gives z tests.",
     ),
-    click.option(
+    option(
         "--intervals",
+        "Intervals of all parameters, variances too.",
         type=click.Choice(["wald", "profile", "bootstrap"]),
         default="wald",
         show_default=True,
-        help="Intervals of all parameters, variances too.",
     ),
-    click.option(
-        "--replicates", type=int, default=1000, show_default=True, metavar="N", help="Bootstrap refits."
+    option("--replicates N", "Bootstrap refits.", type=int, default=1000, show_default=True),
+    option("--seed N", "Of the bootstrap.", type=int, default=0, show_default=True),
+    option("--processes N", "Refits at work at once.", type=int, default=1, show_default=True),
+    option("--anova", "Test every term (type III)."),
+    option("--r2", "Nakagawa's R squared and the intraclass correlation.", name="r_squared"),
+    option(
+        "--means A,B | C",
+        "Marginal means of these factors and their pairwise comparisons, within levels of those after the bar.",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="Of the bootstrap."),
-    click.option(
-        "--processes", type=int, default=1, show_default=True, metavar="N", help="Refits at work at once."
-    ),
-    click.option("--anova", is_flag=True, help="Test every term (type III)."),
-    click.option(
-        "--r2", "r_squared", is_flag=True, help="Nakagawa's R squared and the intraclass correlation."
-    ),
-    click.option(
-        "--means",
-        metavar="A,B | C",
-        help="Marginal means of these factors and their pairwise comparisons, within levels of those after the bar.",
-    ),
-    click.option("--slopes", metavar="COLUMN", help="Slopes of a covariate, in the cells of --means."),
-    click.option("--control", metavar="LEVEL", help="Compare means with this level's instead of every two."),
-    click.option(
+    option("--slopes COLUMN", "Slopes of a covariate, in the cells of --means."),
+    option("--control LEVEL", "Compare means with this level's instead of every two."),
+    option(
         "--scale",
+        "Of means and comparisons; ratio gives odds ratios. Ordinal models: link is the latent scale, response the "
+        "probability of each category, mean the mean rating.",
         type=click.Choice(["link", "response", "ratio", "mean"]),
         default="link",
         show_default=True,
-        help="Of means and comparisons; ratio gives odds ratios. Ordinal models: link is the latent scale, response the "
-        "probability of each category, mean the mean rating.",
     ),
-    click.option(
+    option(
         "--adjust",
+        "Correction of the comparisons, per family; holm by default, dunnett with --control.",
         type=click.Choice(["none", "holm", "bonferroni", "BH", "sidak", "tukey", "dunnett", "mvt"]),
-        help="Correction of the comparisons, per family; holm by default, dunnett with --control.",
     ),
-    click.option(
-        "--equivalence",
+    option(
+        "--equivalence BOUND",
+        "Test that comparisons of --means lie within plus or minus BOUND (ratios: 1/BOUND to BOUND).",
         type=float,
-        metavar="BOUND",
-        help="Test that comparisons of --means lie within plus or minus BOUND (ratios: 1/BOUND to BOUND).",
     ),
 )
 
 
 def question_options(command: Command) -> Command:
     """Add the options to a command in order."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    for added in reversed(_OPTIONS):
+        command = added(command)
     return command
 
 
@@ -182,91 +173,76 @@ Example:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option(
-    "--formula",
+@click.argument("file", type=PATH)
+@option(
+    "--formula F",
+    "The model in lme4's spelling; random effects such as (1 | participant) may be left out.",
     required=True,
-    metavar="F",
-    help="The model in lme4's spelling; random effects such as (1 | participant) may be left out.",
 )
-@click.option(
-    "--family",
+@option(
+    "--family NAME",
+    "gaussian, binomial, betabinomial, poisson, negative.binomial, Gamma, inverse.gaussian, shifted_lognormal or exgaussian "
+    "for response times, or ordinal for ratings and other ordered categories (cumulative model).",
     default="gaussian",
     show_default=True,
-    metavar="NAME",
-    help="gaussian, binomial, betabinomial, poisson, negative.binomial, Gamma, inverse.gaussian, shifted_lognormal or exgaussian "
-    "for response times, or ordinal for ratings and other ordered categories (cumulative model).",
 )
-@click.option(
-    "--link",
-    metavar="NAME",
-    help="Link function; default the family's own. binomial: logit, probit, cloglog, or guess(0.5) for forced choice; "
+@option(
+    "--link NAME",
+    "Link function; default the family's own. binomial: logit, probit, cloglog, or guess(0.5) for forced choice; "
     "ordinal: logit, probit, cloglog; times: identity, log, inverse.",
 )
-@click.option(
-    "--weights", metavar="COLUMN", help="Prior weights; for binomial proportions the number of trials."
-)
-@click.option(
-    "--offset",
-    metavar="COLUMN",
-    help="Known part of the linear predictor; may be an expression such as log(words).",
-)
+@option("--weights COLUMN", "Prior weights; for binomial proportions the number of trials.")
+@option("--offset COLUMN", "Known part of the linear predictor; may be an expression such as log(words).")
 @click.option(
     "--reml/--ml",
     default=None,
     help="Gaussian: restricted (default) or full maximum likelihood; without random effects least squares is the default.",
 )
-@click.option(
-    "--nagq",
+@option(
+    "--nagq N",
+    "Points of adaptive Gauss-Hermite quadrature, for one grouping factor; 1 is the Laplace approximation.",
     default=1,
     show_default=True,
-    metavar="N",
-    help="Points of adaptive Gauss-Hermite quadrature, for one grouping factor; 1 is the Laplace approximation.",
 )
-@click.option(
+@option(
     "--information",
-    type=click.Choice(["expected", "observed"]),
-    help="In the Laplace determinant where the link is not canonical: expected as lme4, observed as glmmTMB. Default "
+    "In the Laplace determinant where the link is not canonical: expected as lme4, observed as glmmTMB. Default "
     "expected; observed for Gamma and inverse.gaussian.",
+    type=click.Choice(["expected", "observed"]),
 )
-@click.option(
+@option(
     "--dispersion",
+    "Gamma and inverse.gaussian: phi by maximum likelihood, or lme4's criterion, to compare with.",
     type=click.Choice(["ml", "glmer"]),
     default="ml",
     show_default=True,
-    help="Gamma and inverse.gaussian: phi by maximum likelihood, or lme4's criterion, to compare with.",
 )
-@click.option(
-    "--penalty",
-    metavar="NAME",
-    help="normal: a weakly informative prior on coefficients and variances, for data that separate. Default none.",
+@option(
+    "--penalty NAME",
+    "normal: a weakly informative prior on coefficients and variances, for data that separate. Default none.",
 )
-@click.option(
-    "--signal",
-    metavar="COLUMN",
-    help="Signal detection of yes answers: every term of the formula acts on d' and on c. COLUMN is 1 on signal trials and 0 on "
+@option(
+    "--signal COLUMN",
+    "Signal detection of yes answers: every term of the formula acts on d' and on c. COLUMN is 1 on signal trials and 0 on "
     "noise trials, or write COLUMN=LEVEL. Probit link.",
 )
-@click.option(
-    "--levels",
-    multiple=True,
-    metavar="NAME=a,b,c",
-    help="Make a column a factor with these levels, the first as reference; for an ordinal response from low to high. "
+@option(
+    "--levels NAME=a,b,c",
+    "Make a column a factor with these levels, the first as reference; for an ordinal response from low to high. "
     "Repeatable.",
-)
-@click.option(
-    "--contrasts",
     multiple=True,
-    metavar="NAME=KIND",
-    help="treatment (default), sum, helmert, poly, sdif, or numbers: one per level, contrasts apart by semicolons "
+)
+@option(
+    "--contrasts NAME=KIND",
+    "treatment (default), sum, helmert, poly, sdif, or numbers: one per level, contrasts apart by semicolons "
     "(cond=-1,1,0;-1,0,1). Repeatable.",
+    multiple=True,
 )
 @question_options
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON.")
-@click.option(
+@option("--json", "Print all numbers as JSON.", name="as_json")
+@option(
     "--r-script",
-    is_flag=True,
-    help="Print the R program (lme4; ordinal's clmm) that gives the same numbers, instead of the results.",
+    "Print the R program (lme4; ordinal's clmm) that gives the same numbers, instead of the results.",
 )
 def fit(file: Path, **asked: Any) -> None:
     """Fit a mixed-effects model, or one of fixed effects alone, to the rows of a CSV file.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from experiment.cli.study_store import store_of
-from experiment.cli.terminal import print_json
+from experiment.cli.terminal import PATH, option, print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,18 +30,15 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--verify", "is_check", is_flag=True, help="Check that neither the design nor a stored row was changed."
+@click.argument("study", metavar="STUDY", type=PATH)
+@option("--verify", "Check that neither the design nor a stored row was changed.", name="is_check")
+@option("--amend TEXT", "Replace an earlier freeze, and say why.")
+@option(
+    "--heads FILE",
+    "With --verify: hold the chains against the last links noted in FILE, then note the present ones there.",
+    type=PATH,
 )
-@click.option("--amend", metavar="TEXT", help="Replace an earlier freeze, and say why.")
-@click.option(
-    "--heads",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="With --verify: hold the chains against the last links noted in FILE, then note the present ones there.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was locked or found as JSON.")
+@option("--json", "Print what was locked or found as JSON.", name="as_json")
 def freeze(study: Path, is_check: bool, amend: str | None, heads: Path | None, as_json: bool) -> None:
     """Lock a study's design, items and analysis plan under a hash, and write its registration.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.terminal import PATH, option
 from stimuli.errors import UserError
 from stimuli.papers import Paper, papers
 
@@ -37,7 +38,7 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
 
 
 @click.command(name="import", epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.argument("study", metavar="STUDY", type=PATH)
 @click.argument(
     "files",
     metavar="FILE...",
@@ -45,24 +46,19 @@ TABLES = (".csv", ".tsv", ".jsonl", ".parquet", ".xlsx")
     required=True,
     type=click.Path(exists=True, path_type=Path),
 )
-@click.option(
-    "--mapping",
-    metavar="YAML",
+@option(
+    "--mapping YAML",
+    "The files are tables of responses (CSV, TSV or JSONL), and this one says what their columns are.",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The files are tables of responses (CSV, TSV or JSONL), and this one says what their columns are.",
 )
-@click.option(
+@option(
     "--from",
-    "release",
+    "The folder holds a paper's released outputs; a study is made where there is none.",
+    name="release",
     type=click.Choice(list(RELEASES)),
-    help="The folder holds a paper's released outputs; a study is made where there is none.",
 )
-@click.option(
-    "--new-version",
-    is_flag=True,
-    help="Store a design that changed since data were collected as a new version.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+@option("--new-version", "Store a design that changed since data were collected as a new version.")
+@option("--json", "Print the counts as JSON.", name="as_json")
 def import_(
     study: Path,
     files: tuple[Path, ...],

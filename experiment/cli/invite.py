@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.terminal import print_json
+from experiment.cli.terminal import PATH, option, print_json
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -26,40 +26,18 @@ SHOWN = 20
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--participants",
-    metavar="FILE",
+@click.argument("study", metavar="STUDY", type=PATH)
+@option(
+    "--participants FILE",
+    "Participants to invite: one name, number or address per line, or a CSV with a column `participant`.",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Participants to invite: one name, number or address per line, or a CSV with a column `participant`.",
 )
-@click.option(
-    "--number",
-    metavar="N",
-    type=click.IntRange(1, 100_000),
-    help="Make N links that are not assigned to anyone.",
-)
-@click.option(
-    "--days",
-    metavar="D",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Days for which the links are valid.",
-)
-@click.option(
-    "--base-url", metavar="URL", required=True, help="Address at which participants reach the server."
-)
-@click.option(
-    "--again", is_flag=True, help="Replace the unused links of participants who were invited before."
-)
-@click.option(
-    "--signed", is_flag=True, help="Sign links for the ids in --participants instead of storing invitations."
-)
-@click.option(
-    "--out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="File for the links.  [default: a new CSV in the study]",
-)
+@option("--number N", "Make N links that are not assigned to anyone.", type=click.IntRange(1, 100_000))
+@option("--days D", "Days for which the links are valid.", type=click.FloatRange(min=0, min_open=True))
+@option("--base-url URL", "Address at which participants reach the server.", required=True)
+@option("--again", "Replace the unused links of participants who were invited before.")
+@option("--signed", "Sign links for the ids in --participants instead of storing invitations.")
+@option("--out FILE", "File for the links.  [default: a new CSV in the study]", type=PATH)
 def invite(study: Path, **options: Any) -> None:
     """Make personal links to a study.
 
@@ -197,15 +175,14 @@ def _named(file: Path) -> list[str]:
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-@click.option(
-    "--approve-csv",
-    "approve_file",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write whom to approve, in the form that the platform takes.",
+@click.argument("study", metavar="STUDY", type=PATH)
+@click.argument("file", metavar="FILE", type=PATH)
+@option("--json", "Print everything as JSON.", name="as_json")
+@option(
+    "--approve-csv FILE",
+    "Write whom to approve, in the form that the platform takes.",
+    name="approve_file",
+    type=PATH,
 )
 def reconcile(study: Path, file: Path, as_json: bool, approve_file: Path | None) -> None:
     """Compare a platform's list of submissions with the answers stored here.

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from experiment.cli.terminal import PATH, option
 from experiment.templates import (
     ABOUT_FILE,
     consent_form,
@@ -34,28 +35,17 @@ WITHOUT_MARKS = str.maketrans(dict(zip("ßæœøđðħıłŋþ", _PLAIN, strict=
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("directory", metavar="DIR", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--from",
-    "template",
-    metavar="TEMPLATE",
-    default="your-own",
-    show_default=True,
-    help="What to start from.",
+@click.argument("directory", metavar="DIR", required=False, type=PATH)
+@option("--from TEMPLATE", "What to start from.", name="template", default="your-own", show_default=True)
+@option("--part PART", "Which study, of a template that is a set of studies.")
+@option(
+    "--data PATH", "Your copy of the data set that the template needs, or a folder of several.", type=PATH
 )
-@click.option("--part", metavar="PART", help="Which study, of a template that is a set of studies.")
-@click.option(
-    "--data",
-    metavar="PATH",
-    type=click.Path(path_type=Path),
-    help="Your copy of the data set that the template needs, or a folder of several.",
-)
-@click.option(
+@option(
     "--corrected",
-    is_flag=True,
-    help="A paper's study as the paper describes it, errors corrected; otherwise as released, errors included.",
+    "A paper's study as the paper describes it, errors corrected; otherwise as released, errors included.",
 )
-@click.option("--list", "list_them", is_flag=True, help="List the templates and their parts.")
+@option("--list", "List the templates and their parts.", name="list_them")
 def new(
     directory: Path | None,
     template: str,

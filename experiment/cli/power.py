@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.terminal import WorkProgress, print_json
+from experiment.cli.terminal import PATH, WorkProgress, option, print_json
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -62,58 +62,33 @@ class PlannedDesign:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option("--planned", multiple=True, metavar="NAME", help="Only this planned analysis. Repeatable.")
-@click.option(
-    "--participants", type=WholeNumbers(), metavar="N,N,…", help="Default: half, all and twice those wanted."
-)
-@click.option(
-    "--items", type=WholeNumbers(), metavar="N,N,…", help="Items a participant sees. Default: those built."
-)
-@click.option(
-    "--prompts",
-    type=WholeNumbers(),
-    metavar="N,N,…",
-    help="Prompt variants of each model. Default: the study's.",
-)
-@click.option(
-    "--replicates",
-    type=WholeNumbers(),
-    metavar="N,N,…",
-    help="Answers of a model to each item. Default: the study's.",
-)
-@click.option(
+@click.argument("study", metavar="STUDY", type=PATH)
+@option("--planned NAME", "Only this planned analysis. Repeatable.", multiple=True)
+@option("--participants N,N,…", "Default: half, all and twice those wanted.", type=WholeNumbers())
+@option("--items N,N,…", "Items a participant sees. Default: those built.", type=WholeNumbers())
+@option("--prompts N,N,…", "Prompt variants of each model. Default: the study's.", type=WholeNumbers())
+@option("--replicates N,N,…", "Answers of a model to each item. Default: the study's.", type=WholeNumbers())
+@option(
     "--effects",
-    type=click.Path(path_type=Path),
-    help="Where effects come from: a pilot (a study with answers, or an exported folder), what `wrods fit --json` printed "
+    "Where effects come from: a pilot (a study with answers, or an exported folder), what `wrods fit --json` printed "
     "(.json), a table of the literature (.csv: quantity, of, condition, value, unit, source), or a file by hand (.yaml).",
+    type=PATH,
 )
-@click.option(
-    "--mean",
-    "means",
+@option(
+    "--mean READER:CONDITION=VALUE",
+    "Percent correct, ms, tokens, bits … of a condition. Repeatable; overrides files.",
+    name="means",
     multiple=True,
-    metavar="READER:CONDITION=VALUE",
-    help="Percent correct, ms, tokens, bits … of a condition. Repeatable; overrides files.",
 )
-@click.option(
-    "--effect",
-    "differences",
+@option(
+    "--effect READER:CONDITION=VALUE",
+    "Difference from the first condition: points, ms, tokens, or a unit behind the number (5percent, 0.4log_odds).",
+    name="differences",
     multiple=True,
-    metavar="READER:CONDITION=VALUE",
-    help="Difference from the first condition: points, ms, tokens, or a unit behind the number (5percent, 0.4log_odds).",
 )
-@click.option(
-    "--sd", multiple=True, metavar="COMPONENT=VALUE", help="participant, participant_slope, item, residual …"
-)
-@click.option(
-    "--null",
-    "no_effects",
-    is_flag=True,
-    help="Set all differences to zero: power is then the false-alarm rate.",
-)
-@click.option(
-    "--layout", metavar="NAME", help="latin_square, crossed, between_items or between_participants."
-)
+@option("--sd COMPONENT=VALUE", "participant, participant_slope, item, residual …", multiple=True)
+@option("--null", "Set all differences to zero: power is then the false-alarm rate.", name="no_effects")
+@option("--layout NAME", "latin_square, crossed, between_items or between_participants.")
 @click.option(
     "--studies",
     "--fits",
@@ -123,16 +98,12 @@ class PlannedDesign:
     metavar="N",
     help="Simulated studies of each size.",
 )
-@click.option("--wanted", default=0.8, show_default=True, metavar="SHARE", help="Power to find the size for.")
-@click.option(
-    "--equivalence", metavar="BOUND", help="Bound of equivalence, such as '5 points'. Default: the plan's."
-)
-@click.option("--seed", default=1, show_default=True, metavar="N", help="Of all draws.")
-@click.option("--processes", type=int, metavar="N", help="At work at once. Default: one for each core.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder of the results. Default: power/ in the study."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@option("--wanted SHARE", "Power to find the size for.", default=0.8, show_default=True)
+@option("--equivalence BOUND", "Bound of equivalence, such as '5 points'. Default: the plan's.")
+@option("--seed N", "Of all draws.", default=1, show_default=True)
+@option("--processes N", "At work at once. Default: one for each core.", type=int)
+@option("--out", "Folder of the results. Default: power/ in the study.", type=PATH)
+@option("--json", "Print everything as JSON.", name="as_json")
 def power(study: Path, **asked: Any) -> None:
     """Estimate how many participants and items a study needs.
 

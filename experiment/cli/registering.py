@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.terminal import option
 from experiment.columns import trial_columns
 from stimuli.errors import UserError, together
 
@@ -20,15 +21,11 @@ NOT_REGISTERED = "not registered"
 
 def registration_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--registered`` and ``--not-registered`` to a command that begins sessions."""
-    for option in (
-        click.option(
-            "--not-registered", is_flag=True, help="Specify before the first session that the study's plan is not registered."
-        ),
-        click.option(
-            "--registered", metavar="URL", help="Specify before the first session where the study's plan is registered."
-        ),
+    for added in (
+        option("--not-registered", "Specify before the first session that the study's plan is not registered."),
+        option("--registered URL", "Specify before the first session where the study's plan is registered."),
     ):  # fmt: skip
-        command = option(command)
+        command = added(command)
     return command
 
 
@@ -38,23 +35,26 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
     A given answer is stored and replaces an earlier one; without one, a user at the terminal is asked.
     """
     from experiment.cli.study_store import this_user
-    from experiment.integrity.freezing import (
-        check_address,
-        needs_registration,
-        note_registration,
-        registration_of,
-    )
+    from experiment.integrity.freezing import needs_registration, note_registration, registration_of
 
     if url is not None and is_not_registered:
         raise UserError("--registered and --not-registered are both given", mend="Choose one.")
     if url is not None or is_not_registered:
         with store.read() as connection:
             stored = registration_of(connection, study.id)
-        if stored is None or stored.url != url:
-            note_registration(study, store, url, this_user())
+        if stored is not None and stored.url == url:
+            return
+    elif not needs_registration(study, store):
         return
-    if not needs_registration(study, store):
-        return
+    else:
+        url = _asked(study)
+    note_registration(study, store, url, this_user())
+
+
+def _asked(study: Study) -> str | None:
+    """Ask a user at the terminal where a study is registered; None if it is not."""
+    from experiment.integrity.freezing import check_address
+
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UserError(
             f"{study.id} plans analyses, but it is not known where the plan is registered; this must be specified before the first "
@@ -68,15 +68,13 @@ def ask_registration(study: Study, store: Store, url: str | None, *, is_not_regi
     while True:
         answer = str(click.prompt(f"Its address, or {NOT_REGISTERED!r}")).strip()
         if answer.lower() == NOT_REGISTERED:
-            note_registration(study, store, None, this_user())
-            return
+            return None
         try:
             check_address(answer)
         except UserError as fault:
             click.echo(str(fault))
-            continue
-        note_registration(study, store, answer, this_user())
-        return
+        else:
+            return answer
 
 
 def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> None:

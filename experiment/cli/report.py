@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from experiment.cli.terminal import PATH, option
 from stimuli.errors import unknown_name
 from stimuli.papers import Paper, papers
 
@@ -33,16 +34,10 @@ Examples:
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for the report; reports/ in the study by default."
-)
-@click.option(
-    "--with",
-    "wanted",
-    multiple=True,
-    metavar="CHAPTER",
-    help="Add an optional chapter, such as cost; can be repeated.",
+@click.argument("study", metavar="STUDY", type=PATH)
+@option("--out", "Folder for the report; reports/ in the study by default.", type=PATH)
+@option(
+    "--with CHAPTER", "Add an optional chapter, such as cost; can be repeated.", name="wanted", multiple=True
 )
 def report(study: Path, out: Path | None, wanted: tuple[str, ...]) -> None:
     """Write a dated report: an Answer of two pages, a manuscript (Method and Results), and a supplement.
@@ -110,32 +105,24 @@ def _handover(study: Path, out: Path | None, when: datetime) -> Path:
 
 @click.command(epilog=_EXAMPLE)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--participant", required=True, metavar="COLUMN", help="The person, or the session of a model.")
-@click.option("--item", required=True, metavar="COLUMN", help="The item.")
-@click.option(
-    "--condition",
+@option("--participant COLUMN", "The person, or the session of a model.", required=True)
+@option("--item COLUMN", "The item.", required=True)
+@option(
+    "--condition COLUMN[=a,b,c]",
+    "The condition, with its levels in order, the reference first; by default in alphabetical order. Repeatable.",
     required=True,
     multiple=True,
-    metavar="COLUMN[=a,b,c]",
-    help="The condition, with its levels in order, the reference first; by default in alphabetical order. Repeatable.",
 )
-@click.option("--correct", metavar="COLUMN", help="1 for a correct response, 0 for a wrong one.")
-@click.option("--rt", metavar="COLUMN", help="The response time in milliseconds.")
-@click.option("--seconds", is_flag=True, help="The response times are in seconds.")
-@click.option("--rating", metavar="COLUMN", help="A rating, a number on a scale.")
-@click.option(
-    "--model",
-    metavar="ROWS",
-    help="Which rows are a model's. COLUMN: the column names the model and is empty for people. COLUMN=VALUE,VALUE: rows with "
+@option("--correct COLUMN", "1 for a correct response, 0 for a wrong one.")
+@option("--rt COLUMN", "The response time in milliseconds.")
+@option("--seconds", "The response times are in seconds.")
+@option("--rating COLUMN", "A rating, a number on a scale.")
+@option(
+    "--model ROWS",
+    "Which rows are a model's. COLUMN: the column names the model and is empty for people. COLUMN=VALUE,VALUE: rows with "
     "one of these values are of the model with that name.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("reports"),
-    show_default=True,
-    help="Folder for the report.",
-)
+@option("--out", "Folder for the report.", type=PATH, default=Path("reports"), show_default=True)
 def analyse(file: Path, out: Path, condition: tuple[str, ...], **given: Any) -> None:
     """Write a report on a table of trials, without a study.
 
@@ -158,17 +145,14 @@ def analyse(file: Path, out: Path, condition: tuple[str, ...], **given: Any) -> 
 
 @click.command()
 @click.argument("paper", metavar="PAPER")
-@click.argument("data", metavar="DATA...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="Folder for the page; reproduced-PAPER by default."
-)
-@click.option(
-    "--dream",
-    metavar="FOLDER",
+@click.argument("data", metavar="DATA...", nargs=-1, required=True, type=PATH)
+@option("--out", "Folder for the page; reproduced-PAPER by default.", type=PATH)
+@option(
+    "--dream FOLDER",
+    "Your copy of DREAM, whose categories Tables 7 and 8 of Scrambled Bench need.",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Your copy of DREAM, whose categories Tables 7 and 8 of Scrambled Bench need.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+@option("--json", "Print the counts as JSON.", name="as_json")
 def reproduce(
     paper: str, data: tuple[Path, ...], out: Path | None, dream: Path | None, as_json: bool
 ) -> None:

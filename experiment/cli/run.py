@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
-from experiment.cli.terminal import print_error, print_json, tell_report
+from experiment.cli.terminal import PATH, option, print_error, print_json, tell_report
 from experiment.trials import CHOSEN
 from stimuli.errors import UserError, unknown_name
 
@@ -103,18 +103,9 @@ def _judged(study: Study, name: str, judge: object, session: ModelSession) -> li
         return []
     settings = replace(settings_of(study, study.models[str(judge)]), sends=False)
     reply = right_answer(trial)
+    key, session_id = next(session.keys), session.session_id
     stored = StoredResponse(
-        name,
-        "model",
-        session.session_id,
-        session.plan,
-        trial,
-        1,
-        next(session.keys),
-        reply,
-        False,
-        "answered",
-        None,
+        name, "model", session_id, session.plan, trial, 1, key, reply, False, "answered", None
     )
     request = judge_request(study, str(judge), settings, stored)
     with closing(open_engine(settings)) as engine:
@@ -206,86 +197,59 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--model",
-    "names",
-    metavar="NAME",
+@click.argument("study", metavar="STUDY", type=PATH)
+@option(
+    "--model NAME",
+    "Only this model: its name in the study, or hf:PATH, openai:NAME, tuned:TRAINING, baseline:NAME; can be repeated.",
+    name="names",
     multiple=True,
-    help="Only this model: its name in the study, or hf:PATH, openai:NAME, tuned:TRAINING, baseline:NAME; can be repeated.",
 )
-@click.option("--base-url", metavar="URL", help="Ask this OpenAI-compatible server (it usually ends in /v1).")
-@click.option(
-    "--key-env",
-    metavar="NAME",
-    help="Send that server the key in this variable (…_API_KEY); without it your own server gets none.",
+@option("--base-url URL", "Ask this OpenAI-compatible server (it usually ends in /v1).")
+@option(
+    "--key-env NAME",
+    "Send that server the key in this variable (…_API_KEY); without it your own server gets none.",
 )
-@click.option(
-    "--dry-run",
-    is_flag=True,
-    help="Show the first prompts exactly as sent; send nothing.",
-)
-@click.option(
+@option("--dry-run", "Show the first prompts exactly as sent; send nothing.")
+@option(
     "--timing",
-    is_flag=True,
-    help="Measure times: each trial alone, nothing shared or cached, in random order, in separate sessions.",
+    "Measure times: each trial alone, nothing shared or cached, in random order, in separate sessions.",
 )
-@click.option(
-    "--batch",
-    is_flag=True,
-    help="Collect finished batches, submit the remaining requests at the batch price, and exit.",
+@option("--batch", "Collect finished batches, submit the remaining requests at the batch price, and exit.")
+@option(
+    "--cancel-batches", "Cancel pending batches at the provider, collect finished requests, and send nothing."
 )
-@click.option(
-    "--cancel-batches",
-    is_flag=True,
-    help="Cancel pending batches at the provider, collect finished requests, and send nothing.",
-)
-@click.option(
+@option(
     "--engine",
-    "engine_name",
+    "ray: local models on all GPUs of a Ray cluster, one engine each.",
+    name="engine_name",
     type=click.Choice(["ray"]),
-    help="ray: local models on all GPUs of a Ray cluster, one engine each.",
 )
-@click.option(
-    "--workers",
-    metavar="N",
+@option(
+    "--workers N",
+    "With --engine ray: how many engines; one a GPU, or one for two processors, unless given.",
     type=click.IntRange(min=1),
-    help="With --engine ray: how many engines; one a GPU, or one for two processors, unless given.",
 )
-@click.option(
-    "--max-cost", metavar="AMOUNT", help='Spend at most this amount in this command, such as "5 USD".'
-)
-@click.option(
-    "--max-minutes",
-    metavar="N",
-    type=click.FloatRange(min=0, min_open=True),
-    help="Work for at most N minutes.",
-)
-@click.option(
-    "--max-trials",
-    metavar="N",
+@option("--max-cost AMOUNT", 'Spend at most this amount in this command, such as "5 USD".')
+@option("--max-minutes N", "Work for at most N minutes.", type=click.FloatRange(min=0, min_open=True))
+@option(
+    "--max-trials N",
+    "Stop after N trials of each model; run the same command to resume.",
     type=click.IntRange(min=1),
-    help="Stop after N trials of each model; run the same command to resume.",
 )
 @registration_options
-@click.option(
-    "--new-version",
-    is_flag=True,
-    help="Store a design that changed since data were collected as a new version.",
-)
-@click.option(
+@option("--new-version", "Store a design that changed since data were collected as a new version.")
+@option(
     "--if-changed",
+    "How stored sessions are handled if a model has changed since (revision, settings, prompts).",
     type=click.Choice(["stop", "set_aside", "keep_both"]),
     default="stop",
     show_default=True,
-    help="How stored sessions are handled if a model has changed since (revision, settings, prompts).",
 )
-@click.option(
+@option(
     "--ask-again",
-    is_flag=True,
-    help="Repeat requests that were longer than a model reads, for example because its server now reads more.",
+    "Repeat requests that were longer than a model reads, for example because its server now reads more.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@option("--json", "Print the outcome as JSON.", name="as_json")
 def run(study: Path, **options: Any) -> None:
     """Run a study's sessions with language models, all that the study names or some.
 
@@ -330,9 +294,9 @@ def run(study: Path, **options: Any) -> None:
         "--engine ray": chosen.engine_name and not is_local and "it is for local models (hf:…), and none is asked here",
         "--max-minutes": chosen.max_minutes != chosen.max_minutes and "it is no number",
     }  # fmt: skip
-    for option, why in faults.items():
+    for name, why in faults.items():
         if why:
-            raise UserError(f"{option} cannot be given here: {why}", mend="See `wrods run --help`.")
+            raise UserError(f"{name} cannot be given here: {why}", mend="See `wrods run --help`.")
     if chosen.workers is not None:
         models = {name: {**settings, "workers": chosen.workers} for name, settings in models.items()}
     if chosen.timing:

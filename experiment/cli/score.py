@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.terminal import WorkProgress, print_json
+from experiment.cli.terminal import PATH, WorkProgress, option, print_json
 from stimuli.papers import papers
 
 if TYPE_CHECKING:
@@ -21,36 +21,24 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--parser",
-    metavar="NAME",
-    help="corrected (wrods' own), published (the paper of the materials), "
+@click.argument("study", metavar="STUDY", type=PATH)
+@option(
+    "--parser NAME",
+    "corrected (wrods' own), published (the paper of the materials), "
     f"{', '.join(name for paper in papers().values() for name in paper.parsers)}; the study's own unless given.",
 )
-@click.option(
-    "--judge",
-    metavar="MODEL",
-    help="Let this model of the study read replies to choices; the only calls made.",
+@option("--judge MODEL", "Let this model of the study read replies to choices; the only calls made.")
+@option(
+    "--similarity", "Compare free answers, and the texts shown, by the embedding model that the study names."
 )
-@click.option(
-    "--similarity",
-    is_flag=True,
-    help="Compare free answers, and the texts shown, by the embedding model that the study names.",
-)
-@click.option(
+@option(
     "--prompts",
-    is_flag=True,
-    help="With --similarity: compare whole prompts too, instruction and question included, as Mind Scramble's code did.",
+    "With --similarity: compare whole prompts too, instruction and question included, as Mind Scramble's code did.",
 )
-@click.option(
-    "--execute",
-    is_flag=True,
-    help="Run programs that were answered (MBPP) against their tests, in isolation (Linux only).",
-)
-@click.option("--model", "reader", metavar="NAME", help="Only this reader's responses.")
-@click.option("--dry-run", is_flag=True, help="Report what would change; write and send nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@option("--execute", "Run programs that were answered (MBPP) against their tests, in isolation (Linux only).")
+@option("--model NAME", "Only this reader's responses.", name="reader")
+@option("--dry-run", "Report what would change; write and send nothing.")
+@option("--json", "Print the outcome as JSON.", name="as_json")
 def score(study: Path, **options: Any) -> None:
     """Rescore stored responses, and report which verdicts change in the tables and which are only stored alongside.
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 import click
 from click.core import ParameterSource
 
+from experiment.cli.terminal import PATH, option
 from stimuli.corpora.corpus import json_object
 from stimuli.errors import UserError, did_you_mean
 from stimuli.scramble.alignment import count_asked, count_made
@@ -144,54 +145,45 @@ CORRECTED_ONLY = ("language", "texts", "changes")
 
 
 @click.command()
-@click.option(
-    "--type",
-    "kind",
-    metavar="T",
-    help="Such as shuffle:all, keep:first_and_last, transpose:internal(distance=2), delete:internal(count=3), "
+@option(
+    "--type T",
+    "Such as shuffle:all, keep:first_and_last, transpose:internal(distance=2), delete:internal(count=3), "
     "words:shuffle, or a paper's name: RS, KFL, REO-INT_2, RS-50; --list shows all.",
+    name="kind",
 )
-@click.option("--list", "show_list", is_flag=True, help="Show every type with its options and other names.")
-@click.option(
-    "--rate",
+@option("--list", "Show every type with its options and other names.", name="show_list")
+@option(
+    "--rate R",
+    "Share of the eligible words (sentences, where words move) to change, 0 to 1.  [default: 1]",
     type=float,
-    metavar="R",
-    help="Share of the eligible words (sentences, where words move) to change, 0 to 1.  [default: 1]",
 )
-@click.option(
-    "--texts",
-    type=float,
-    metavar="S",
-    help="Share of the lines to change, 0 to 1; each line has its own draw, so the share is met on average only "
+@option(
+    "--texts S",
+    "Share of the lines to change, 0 to 1; each line has its own draw, so the share is met on average only "
     "(--summary reports how many).  [default: 1]",
+    type=float,
 )
-@click.option(
-    "--seed", type=int, metavar="N", help="Same seed, same result.  [default: 1; published: the paper's]"
-)
-@click.option(
+@option("--seed N", "Same seed, same result.  [default: 1; published: the paper's]", type=int)
+@option(
     "--mode",
+    "published: as the code of Cao et al. (2023) or TypoBench (2024) did it, one pass over all lines in order.",
     type=click.Choice(["corrected", "published"]),
     default="corrected",
     show_default=True,
-    help="published: as the code of Cao et al. (2023) or TypoBench (2024) did it, one pass over all lines in order.",
 )
-@click.option("--field", metavar="F", help="Scramble this field; each line is a JSON object.")
-@click.option(
-    "--language", default="en", show_default=True, help="Language tag, for letters, capitals and real words."
-)
-@click.option(
-    "--changes",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write what changed, as JSONL: line, changes with their permutations (and of types with a count how many "
+@option("--field F", "Scramble this field; each line is a JSON object.")
+@option("--language", "Language tag, for letters, capitals and real words.", default="en", show_default=True)
+@option(
+    "--changes FILE",
+    "Write what changed, as JSONL: line, changes with their permutations (and of types with a count how many "
     "were made), words left intact.",
+    type=click.Path(path_type=Path, dir_okay=False),
 )
-@click.option(
+@option(
     "--summary",
-    is_flag=True,
-    help="Tell on standard error how much changed, and what did not and why; with --mode published, what is copied.",
+    "Tell on standard error how much changed, and what did not and why; with --mode published, what is copied.",
 )
-@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.argument("file", required=False, type=PATH)
 def scramble(file: Path | None, **options: Any) -> None:
     """Scramble text, one text per line, from FILE or standard input.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiment.cli.registering import ask_registration, registration_options
-from experiment.cli.terminal import has_screen
+from experiment.cli.terminal import PATH, has_screen, option
 
 if TYPE_CHECKING:
     from experiment.people.lab.serving import LabServer
@@ -29,13 +29,9 @@ SWITCH_S = 0.0001
 
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--model", metavar="NAME", help="Show the tokens of this local model: its name in the study, or hf:PATH."
-)
-@click.option(
-    "--port", default=8001, show_default=True, type=click.IntRange(0, 65535), help="Port to listen at."
-)
+@click.argument("study", metavar="STUDY", type=PATH)
+@option("--model NAME", "Show the tokens of this local model: its name in the study, or hf:PATH.")
+@option("--port", "Port to listen at.", default=8001, show_default=True, type=click.IntRange(0, 65535))
 def preview(study: Path, model: str | None, port: int) -> None:
     """Show every screen of a study next to the exact prompt that a model gets.
 
@@ -64,35 +60,24 @@ def preview(study: Path, model: str | None, port: int) -> None:
 
 
 @click.command()
-@click.argument("studies", metavar="STUDY...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--port", default=8000, show_default=True, type=click.IntRange(0, 65535), help="Port to listen on."
+@click.argument("studies", metavar="STUDY...", nargs=-1, required=True, type=PATH)
+@option("--port", "Port to listen on.", default=8000, show_default=True, type=click.IntRange(0, 65535))
+@option(
+    "--host ADDRESS", "Address to listen on.  [default: this computer only; with --lan, all of its addresses]"
 )
-@click.option(
-    "--host",
-    metavar="ADDRESS",
-    help="Address to listen on.  [default: this computer only; with --lan, all of its addresses]",
-)
-@click.option(
-    "--lan", is_flag=True, help="Admit other computers of the network as stations, over https and http."
-)
-@click.option(
-    "--kiosk", is_flag=True, help="Like --lan, but over plain http, for stations that use a browser shortcut."
-)
-@click.option(
-    "--public", metavar="URL", help="Address at which participants reach this server behind a proxy."
-)
-@click.option("--pilot", is_flag=True, help="Mark every session as a pilot.")
+@option("--lan", "Admit other computers of the network as stations, over https and http.")
+@option("--kiosk", "Like --lan, but over plain http, for stations that use a browser shortcut.")
+@option("--public URL", "Address at which participants reach this server behind a proxy.")
+@option("--pilot", "Mark every session as a pilot.")
 @registration_options
-@click.option("--new-version", is_flag=True, help="Store a changed design as a new version.")
-@click.option(
-    "--backup-to",
-    metavar="DIR",
+@option("--new-version", "Store a changed design as a new version.")
+@option(
+    "--backup-to DIR",
+    "Also write the hourly backups to this existing folder. Repeatable.",
     multiple=True,
-    type=click.Path(path_type=Path),
-    help="Also write the hourly backups to this existing folder. Repeatable.",
+    type=PATH,
 )
-@click.option("--no-browser", is_flag=True, help="Do not open the dashboard.")
+@option("--no-browser", "Do not open the dashboard.")
 def serve(studies: tuple[Path, ...], **options: Any) -> None:
     """Serve studies to participants.
 

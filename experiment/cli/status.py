@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.terminal import print_json
+from experiment.cli.terminal import PATH, option, print_json
 
 if TYPE_CHECKING:
     from experiment.store import Store
@@ -26,8 +26,8 @@ SHOWN = 5
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.argument("study", metavar="STUDY", type=PATH)
+@option("--json", "Print everything as JSON.", name="as_json")
 def status(study: Path, as_json: bool) -> None:
     """Report a study's progress: sessions by reader and state, active runs, money spent and remaining.
 

@@ -8,9 +8,9 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from experiment.study import Study
 
 
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 WIDTH = 96
+PATH = click.Path(path_type=Path)
 ADD_YES = "Add --yes to run the command without confirmation."
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -30,6 +32,19 @@ SECONDS_BETWEEN_LINES = 10.0
 WITH_BAR, WITH_SHARE, WITH_TOKENS, WITH_SPEED = 108, 84, 76, 66
 """Numbers of columns from which bars, percent, tokens, and trials per second are shown."""
 ENDED = ("finished", "stopped", "interrupted", "failed")
+
+
+def option(
+    declared: str, help: str, *, name: str | None = None, **more: Any
+) -> Callable[[Decorated], Decorated]:
+    """Declare an option of a command: ``--days D`` takes a value, ``--yes`` is a flag unless it has a type.
+
+    ``name``: of the parameter, where it is not that of the option.
+    """
+    flag, _, metavar = declared.partition(" ")
+    takes_value = metavar or {"type", "default", "multiple", "required"} & more.keys()
+    more |= {"metavar": metavar or None} if takes_value else {"is_flag": True}
+    return click.option(flag, *([] if name is None else [name]), help=help, **more)
 
 
 def has_screen() -> bool:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import click
 
+from experiment.cli.terminal import PATH
+
 
 @click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
+@click.argument("study", metavar="STUDY", type=PATH)
 def trust(study: Path) -> None:
     """Agree to run the code of a study's own trial types.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.terminal import WorkProgress, compact, confirm, print_error, print_json
+from experiment.cli.terminal import PATH, WorkProgress, compact, confirm, option, print_error, print_json
 from stimuli.durations import short_duration
 from stimuli.errors import UserError, unknown_name
 
@@ -30,30 +30,24 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option(
-    "--training",
-    "names",
-    metavar="NAME",
+@click.argument("study", metavar="STUDY", type=PATH)
+@option(
+    "--training NAME",
+    "Only this training, by its name in the study; can be repeated.",
+    name="names",
     multiple=True,
-    help="Only this training, by its name in the study; can be repeated.",
 )
-@click.option(
-    "--max-minutes",
-    metavar="N",
+@option(
+    "--max-minutes N",
+    "Work for at most N minutes; run the same command to resume.",
     type=click.FloatRange(min=0, min_open=True),
-    help="Work for at most N minutes; run the same command to resume.",
 )
-@click.option(
-    "--submit",
-    is_flag=True,
-    help="Models of a provider (openai:…): upload the files, create the job and wait until it ends.",
+@option(
+    "--submit", "Models of a provider (openai:…): upload the files, create the job and wait until it ends."
 )
-@click.option("--max-cost", metavar="AMOUNT", help='Create no job that can cost more, such as "5 USD".')
-@click.option(
-    "--yes", is_flag=True, help="Do not ask for confirmation before creating a job that costs money."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@option("--max-cost AMOUNT", 'Create no job that can cost more, such as "5 USD".')
+@option("--yes", "Do not ask for confirmation before creating a job that costs money.")
+@option("--json", "Print the outcome as JSON.", name="as_json")
 def tune(study: Path, **options: Any) -> None:
     """Train models on scrambled text or on lines of H-TEST, as specified by `tuning:` in the study.
 

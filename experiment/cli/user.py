@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from experiment.cli.terminal import option
 from experiment.option_choices import ROLES
 
 ROLE = click.Choice(ROLES)
@@ -33,7 +34,7 @@ def _password(name: str) -> str:
 
 @user.command()
 @click.argument("name")
-@click.option("--role", type=ROLE, required=True, help="Role of the account.")
+@option("--role", "Role of the account.", type=ROLE, required=True)
 def add(name: str, role: str) -> None:
     """Add an account (prompts for its password, or reads it from standard input)."""
     from experiment.people.dashboard.sign_ins import add_account
@@ -43,7 +44,7 @@ def add(name: str, role: str) -> None:
 
 
 @user.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print the accounts as JSON.")
+@option("--json", "Print the accounts as JSON.", name="as_json")
 def list_accounts(as_json: bool) -> None:
     """List the accounts, their roles and second factors."""
     from experiment.configuration import read_config
@@ -85,12 +86,7 @@ def password(name: str) -> None:
 
 @user.command()
 @click.argument("name")
-@click.option(
-    "--remove",
-    "is_removed",
-    is_flag=True,
-    help="Remove the second factor, for example after a phone is lost.",
-)
+@option("--remove", "Remove the second factor, for example after a phone is lost.", name="is_removed")
 def totp(name: str, is_removed: bool) -> None:
     """Add a second factor to an account: a code from an authenticator app at each sign-in.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.terminal import confirm, print_json
+from experiment.cli.terminal import PATH, confirm, option, print_json
 from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KEY = 12
 """Characters of a session's id that are shown, as on the dashboard."""
+SHOWN = ("session_id", "reader", "began_at", "trials")
 _EXAMPLE = """\b
 Examples:
   wrods withdraw my-study --participant P014
@@ -31,22 +32,14 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLE)
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path))
-@click.option("--participant", metavar="P014", help="The participant's number.")
-@click.option("--platform-id", metavar="ID", help="The id at Prolific, SONA or MTurk, while it is stored.")
-@click.option("--session", metavar="ID", help="The id of one of the person's sessions, or its beginning.")
-@click.option(
-    "--backups",
-    "folders",
-    metavar="DIR",
-    multiple=True,
-    help="Also clean the backups in this folder. Repeatable.",
-)
-@click.option(
-    "--again", is_flag=True, help="Only clean up after earlier erasures: what could not be reached then."
-)
-@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found and erased as JSON.")
+@click.argument("study", metavar="STUDY", type=PATH)
+@option("--participant P014", "The participant's number.")
+@option("--platform-id ID", "The id at Prolific, SONA or MTurk, while it is stored.")
+@option("--session ID", "The id of one of the person's sessions, or its beginning.")
+@option("--backups DIR", "Also clean the backups in this folder. Repeatable.", name="folders", multiple=True)
+@option("--again", "Only clean up after earlier erasures: what could not be reached then.")
+@option("--yes", "Do not ask for confirmation.")
+@option("--json", "Print what was found and erased as JSON.", name="as_json")
 def withdraw(study: Path, **options: Any) -> None:
     """Permanently erase a participant's data.
 
@@ -61,24 +54,19 @@ def withdraw(study: Path, **options: Any) -> None:
     from experiment.integrity import withdrawal
 
     chosen = SimpleNamespace(**options)
-    given = {
-        "participant": chosen.participant,
-        "platform-id": chosen.platform_id,
-        "session": chosen.session,
-    }
-    for name, value in (*given.items(), *(("backups", folder) for folder in chosen.folders)):
+    how = {"participant": chosen.participant, "platform_id": chosen.platform_id, "session": chosen.session}
+    for name, value in (*how.items(), *(("backups", folder) for folder in chosen.folders)):
         if value is not None and not value.strip():
             raise UserError(
-                f"--{name} is empty, which names nobody",
+                f"--{name.replace('_', '-')} is empty, which names nobody",
                 mend="Give a value; perhaps a variable of the shell is not set.",
             )
-    if sum(value is not None for value in given.values()) + chosen.again != 1:
+    if sum(value is not None for value in how.values()) + chosen.again != 1:
         raise UserError(
             "a participant must be named in exactly one way",
             mend="Give --participant P014, --platform-id ID, or --session ID (or --again alone). The dashboard lists each "
             "session with its station and times.",
         )
-    how = {"participant": chosen.participant, "platform_id": chosen.platform_id, "session": chosen.session}
     places = [Path(folder) for folder in chosen.folders]
     missing = [str(place) for place in places if not place.is_dir()]
     if missing:
@@ -93,7 +81,7 @@ def withdraw(study: Path, **options: Any) -> None:
             return
         scope, alike = _scope(opened, study, how, places)
         summary: dict[str, Any] = {
-            "sessions": [_session(session) for session in scope.sessions],
+            "sessions": [{name: getattr(session, name) for name in SHOWN} for session in scope.sessions],
             "links": len(scope.links),
             "look_alikes": alike,
             "beyond": list(scope.beyond),
@@ -184,15 +172,6 @@ def _line(session: PersonSession) -> str:
         *session.known_as,
     ]
     return ", ".join(parts)
-
-
-def _session(session: Any) -> dict[str, Any]:
-    return {
-        "session_id": session.session_id,
-        "reader": session.reader,
-        "began_at": session.began_at,
-        "trials": session.trials,
-    }
 
 
 def _tell(scope: Scope, participant: str | None, alike: Sequence[str]) -> None:
