@@ -75,7 +75,10 @@ def program_of(reply: str) -> str:
     program come from the prompt, which has ``>code: {Python code here}``.
     """
     mark = _CODE_MARK.search(reply)
-    begin, end = (0, len(reply)) if mark is None else (mark.end(), _next_mark(reply, mark.end()))
+    begin, end = 0, len(reply)
+    if mark is not None:
+        begin = mark.end()
+        end = following.start() if (following := _NEXT_MARK.search(reply, begin)) else end
     # the first fence that does not end before the mark, which may be inside it
     fenced = next(
         (fence for fence in _FENCED.finditer(reply) if fence.end() > begin and fence.start() < end), None
@@ -89,11 +92,6 @@ def program_of(reply: str) -> str:
         program.strip()[1:-1].strip() if program.lstrip()[:1] == "{" and program.rstrip()[-1:] == "}" else ""
     )
     return inner if _STATEMENT.match(inner) else program
-
-
-def _next_mark(reply: str, begin: int) -> int:
-    match = _NEXT_MARK.search(reply, begin)
-    return len(reply) if match is None else match.start()
 
 
 def _number(reply: str, announced: Sequence[str], decimal: str) -> str | None:
@@ -161,7 +159,13 @@ def is_accepted(given: str, answers: Sequence[str], read_as: str, *, decimal: st
 
 def overlap(given: str, answers: Sequence[str]) -> float:
     """Return the word F1 of an answer and the most similar accepted answer (Rajpurkar et al., 2016), 0 to 1."""
-    return max((_f1(_words(given), _words(answer)) for answer in answers), default=0.0)
+    words = _words(given)
+
+    def f1(wanted: Sequence[str]) -> float:
+        shared = (Counter(words) & Counter(wanted)).total()
+        return 2 * shared / (len(words) + len(wanted)) if shared else 0.0
+
+    return max((f1(_words(answer)) for answer in answers), default=0.0)
 
 
 def number_of(text: str, decimal: str = ".") -> Decimal | None:
@@ -192,8 +196,3 @@ def _words(text: str) -> list[str]:
     return [word for word in re.findall(r"[^\W_]+", folded) if word not in _ARTICLES] or re.findall(
         r"\S+", folded
     )
-
-
-def _f1(given: Sequence[str], wanted: Sequence[str]) -> float:
-    shared = sum((Counter(given) & Counter(wanted)).values())
-    return 2 * shared / (len(given) + len(wanted)) if shared else 0.0

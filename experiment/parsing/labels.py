@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -41,7 +41,7 @@ class SearchableReply:
     def places(self, label: str, start: int = 0, end: int | None = None) -> list[tuple[int, int]]:
         """Return the positions where a label is named within a range, as (begin, end)."""
         text = self.shown[label][start:end]
-        return [(start + m.start(), start + m.end()) for m in _named(label).finditer(text)]
+        return [(start + m.start(), start + m.end()) for m in _of_label("named", label).finditer(text)]
 
     def others(self, label: str) -> list[str]:
         """Return the other labels."""
@@ -76,11 +76,6 @@ def _naming_the_item(label: str) -> re.Pattern[str] | None:
 
 
 @lru_cache(MOST_LABELS)
-def _named(label: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<![\w-]){spelt(label)}(?!\w)", flags(label))
-
-
-@lru_cache(MOST_LABELS)
 def _turned(labels: tuple[str, ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return patterns of labels of several words in another order, with the label that is meant."""
     patterns = []
@@ -104,14 +99,9 @@ def _blank(match: re.Match[str]) -> str:
     return BLANK * len(match[0])
 
 
-def is_graded(label: str, reply: SearchableReply) -> bool:
-    """Return whether a reply qualifies a label with another degree: "somewhat agree" is not "agree"."""
-    return any(pattern.search(reply.shown[label]) for pattern in _graded(label, reply.labels))
-
-
 @lru_cache(MOST_LABELS)
 def _graded(label: str, labels: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    """Return patterns of a label with a word of degree; none unless a longer label contains it."""
+    """Return patterns of a label with a degree, unlike "agree" "somewhat agree"; none unless a longer label contains it."""
     longer = [more for other in labels if (more := _more(label, other)) is not None]
     if not longer:
         return ()
@@ -143,10 +133,39 @@ def flags(label: str) -> re.RegexFlag:
     return re.IGNORECASE if len(label) > 1 else re.RegexFlag(0)
 
 
+_PHRASES: Mapping[str, Callable[[], str]] = {
+    # "if I had to guess," before an answer
+    "forced": lambda: rf"(?<!\w)(?:{words('if_forced')})(?:[,:] (?=\S)| (?=(?:i|it|my|the answer)(?!\w)))",
+    "question": lambda: (
+        rf"\A[\s>*_\"'#-]{{0,4}}(?:(?:{words('asking')})(?= )|¿)[^.!?\n:;]{{4,300}}\?[\"'*_]{{0,3}}\s+(?=\S)"
+    ),
+    "answering": lambda: (
+        rf"(?<!\w)(?:{words('answer')})[\"'*_`]{{0,4}}(?: (?:is|ist|lautet|es))?\s?[:=]?[\"'*_`]{{0,4}}\s?"
+    ),
+    "turning": lambda: (
+        rf"(?:(?:\A|[,;:–—-]\s?)(?:{words('turn')})|(?<!anything)(?<!nothing)(?<!none)(?<!all)\s(?:but|aber|pero))[\s,:]"
+    ),
+    # after punctuation or an "and", or where a separate clause begins
+    "concluding": lambda: (
+        rf"(?:(?:\A|[,;:–—-]\s?|\s(?:and|und|y)\s)(?:{words('so')})[\s,:]|(?<!not)(?<!think)(?<!say)\s(?:{words('so')}) "
+        rf"(?=(?:{words('it')}|{words('item')}|i|ich|(?:(?:the|my|die|meine|la|mi) )?(?:{words('answer')}))(?!\w)))"
+    ),
+    # "Answer: No, I cannot tell"
+    "excuse": lambda: rf"[ ,:*–—-]{{1,6}}(?:{words('refused')})(?!\w)",
+    "only declining": lambda: rf"\W*(?:{words('refused')})(?: (?:{words('declining')}))?\W*",
+    # one that does not retract an answer: "A, but I am not sure"
+    "doubt": lambda: (
+        rf"(?<!\w)(?:(?:{words('turn')}|{words('since')}) (?:{words('unsure')})"
+        rf"|(?:{words('unsure')}),? (?:though|however|aber|jedoch))(?!\w)"
+    ),
+}
+
+
 @cache
 def pattern(name: str) -> re.Pattern[str]:
-    """Return a kind of words as a pattern."""
-    return re.compile(rf"(?<!\w)(?:{words(name)})(?!\w)", re.IGNORECASE)
+    """Return a phrase, or else a kind of words, as a pattern."""
+    source = _PHRASES[name]() if name in _PHRASES else rf"(?<!\w)(?:{words(name)})(?!\w)"
+    return re.compile(source, re.IGNORECASE)
 
 
 def _is_negation(more: str) -> bool:
@@ -271,21 +290,35 @@ def _giving(label: str) -> re.Pattern[str]:
     return re.compile(rf"(?i:{before})(?P<label>{OPEN}{cased(label)}{SHUT})(?i:{behind})")
 
 
-@lru_cache(MOST_LABELS)
-def _ends_a_word(label: str) -> re.Pattern[str]:
-    """Return a pattern that every text that gives a label matches; testing it first avoids the slow patterns for most texts."""
-    return re.compile(rf"{cased(label)}(?![^\W_])")
+_OF_LABEL: Mapping[str, Callable[[str], str]] = {
+    "named": lambda label: rf"(?<![\w-]){spelt(label)}(?!\w)",
+    "anywhere": lambda label: rf"(?<!\w){spelt(label)}(?!\w)",
+    # every text that gives a label matches; testing it first avoids the slow patterns for most texts
+    "ends a word": lambda label: rf"{spelt(label)}(?![^\W_])",
+    "before a mark": lambda label: rf"{OPEN}{spelt(label)}{SHUT}(?={mark()})",
+    # "Word: garden"
+    "heading": lambda label: rf"\W*{spelt(label)}{SHUT}\s?[:：]\W*\w[\w'-]*\W*",
+    "beginning of a line": lambda label: rf"[-*•>\s]{{0,4}}{OPEN}{spelt(label)}{SHUT}{mark()}",
+    # in a list of options: (B) text
+    "listed": lambda label: rf"(?:^|\s)\(?{spelt(label)}\)\s\w",
+    # before a decision: "Group B: lines without"
+    "explained": lambda label: rf"(?<!\w)(?i:{words('name')}) {spelt(label)}\s?:",
+    # "Based on the rule, A", "Of course! Yes"
+    "closing": lambda label: rf"[,:;.!–—-]\s?{OPEN}{spelt(label)}{SHUT}[.!]?\s*\Z",
+    # like a truncated sentence
+    "open end": lambda label: rf"(?<!\w){spelt(label)}\s*\Z",
+}
+"""Patterns of a label in its surroundings."""
 
 
-@lru_cache(MOST_LABELS)
-def anywhere(label: str) -> re.Pattern[str]:
-    """Return a label as a pattern with word boundaries."""
-    return re.compile(rf"(?<!\w){spelt(label)}(?!\w)", flags(label))
+@lru_cache(len(_OF_LABEL) * MOST_LABELS)
+def _of_label(name: str, label: str) -> re.Pattern[str]:
+    return re.compile(_OF_LABEL[name](label), flags(label))
 
 
 def announced(label: str, reply: SearchableReply) -> GivenLabel | None:
     """Return where a label is first announced; None if never, or only after a negation or in a supposition."""
-    if not _ends_a_word(label).search(reply.shown[label]):
+    if not _of_label("ends a word", label).search(reply.shown[label]):
         return None
     ends = []
     for announcing in _announcing(label):
@@ -303,7 +336,7 @@ def announced(label: str, reply: SearchableReply) -> GivenLabel | None:
 
 def in_clause(label: str, reply: SearchableReply) -> GivenLabel | None:
     """Return where a clause first gives a label and nothing else; None if none does."""
-    if not _ends_a_word(label).search(reply.shown[label]):
+    if not _of_label("ends a word", label).search(reply.shown[label]):
         return None
     for match in _giving(label).finditer(reply.shown[label]):
         is_said = any(match[name] for name in ("subject", "thinking", "ending"))
@@ -366,32 +399,15 @@ def is_denied(place: int, reply: SearchableReply, label: str) -> bool:
         return True
     sentence = _behind_a_conclusion(sentence)
     for other in reply.others(label):
-        named = deque((m.end() for m in anywhere(other).finditer(sentence)), maxlen=1)
+        named = deque((m.end() for m in _of_label("anywhere", other).finditer(sentence)), maxlen=1)
         if named:
             sentence = sentence[named[0] :]
     return pattern("denied").search(sentence) is not None
 
 
-@cache
-def _turns() -> re.Pattern[str]:
-    plain = r"(?<!anything)(?<!nothing)(?<!none)(?<!all)\s(?:but|aber|pero)"
-    return re.compile(rf"(?:(?:\A|[,;:–—-]\s?)(?:{words('turn')})|{plain})[\s,:]", re.IGNORECASE)
-
-
-@cache
-def _conclusions() -> re.Pattern[str]:
-    """Return a pattern for where a sentence concludes: after punctuation or an "and", or where a separate clause begins."""
-    so = words("so")
-    clause = rf"(?:{words('it')}|{words('item')}|i|ich|(?:(?:the|my|die|meine|la|mi) )?(?:{words('answer')}))"
-    return re.compile(
-        rf"(?:(?:\A|[,;:–—-]\s?|\s(?:and|und|y)\s)(?:{so})[\s,:]|(?<!not)(?<!think)(?<!say)\s(?:{so}) (?={clause}(?!\w)))",
-        re.IGNORECASE,
-    )
-
-
 def _behind_a_turn(sentence: str) -> str:
     """Return what follows a sentence's turn from a doubt: "I cannot tell whether it is A, but"."""
-    turns = deque(_turns().finditer(sentence), maxlen=1)
+    turns = deque(pattern("turning").finditer(sentence), maxlen=1)
     if not turns:
         return sentence
     before, behind = sentence[: turns[0].start()], sentence[turns[0].end() :]
@@ -401,7 +417,7 @@ def _behind_a_turn(sentence: str) -> str:
 
 def _behind_a_conclusion(sentence: str) -> str:
     """Return what follows a sentence's conclusion from a reason: "It is not named, so", "Since it has no capital,"."""
-    so = deque(_conclusions().finditer(sentence), maxlen=1)
+    so = deque(pattern("concluding").finditer(sentence), maxlen=1)
     if so:
         return sentence[so[0].end() :]
     if _begins("since", r"\W{0,4}").match(sentence):
@@ -428,26 +444,18 @@ def are_denied(labels: list[str], reply: SearchableReply, start: int, end: int |
 
 
 def parse_label(reply: str | None, labels: Sequence[str], options: Sequence[str] | None = None) -> Parsed:
-    """Return the one label in a reply.
-
-    Parameters
-    ----------
-    reply : str or None
-    labels : sequence of str
-        The labels as shown.
-    options : sequence of str, optional
-        The options that lettered labels stand for; an option's own text counts as its label.
-    """
+    """Return the one label in a reply; the text of the option that a lettered label stands for counts as its label."""
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
     reply = unmarked(tidy(reply).replace("’", "'"))
     whole = _whole(reply, labels)
     if whole is not None:
         return Parsed(whole, "valid")
-    searchable = told(without_echo(_unforced(reply), labels), labels)
+    searchable = told(without_echo(pattern("forced").sub("", reply), labels), labels)
     whole = _whole(searchable.text, labels)
     parsed = Parsed(whole, "valid") if whole is not None else _found(searchable, options or ())
-    if parsed.value is not None and is_graded(parsed.value, searchable):
+    graded = () if parsed.value is None else _graded(parsed.value, searchable.labels)
+    if any(degree.search(searchable.shown[str(parsed.value)]) for degree in graded):
         return Parsed(None, "unparsed")
     return parsed
 
@@ -459,7 +467,9 @@ def _found(searchable: SearchableReply, options: Sequence[str]) -> Parsed:
         ways = (announced(label, searchable), in_clause(label, searchable), contrasted(label, searchable))
         places = [way for way in ways if way is not None]
         first = _stands_first(label, searchable)
-        if first is None or _is_heading(label, searchable.text):
+        # a common word can be the heading of one other word
+        is_heading = _is_everyday(label) and _of_label("heading", label).fullmatch(searchable.text)
+        if first is None or is_heading:
             first = _closes_alone(label, searchable)
         ends = [place.end for place in places] + ([] if first is None else [first])
         if ends:
@@ -477,10 +487,12 @@ def _found(searchable: SearchableReply, options: Sequence[str]) -> Parsed:
     mentioned = [label for label in searchable.labels if searchable.places(label)]
     if len(mentioned) == 1:
         (label,) = mentioned
-        around = anywhere(label).sub(" ", searchable.shown[label])
+        around = _of_label("anywhere", label).sub(" ", searchable.shown[label])
         if any(pattern(name).search(around) for name in ("denied", "supposed")):
             return Parsed(None, "unparsed")
-        if _closes(label, searchable.text) or all(_is_telling(label) for label in searchable.labels):
+        # words that are common in sentences ("no", "yes", "true") give no answer in passing
+        tells = all(len(label) >= 4 and not _is_everyday(label) for label in searchable.labels)
+        if tells or _of_label("closing", label).search(searchable.text):
             return Parsed(label, "valid")
     return Parsed(None, "unparsed")
 
@@ -495,7 +507,7 @@ def is_whole(label: str, reply: str) -> bool:
 
 def ends_open(label: str, reply: str) -> bool:
     """Return whether a reply ends with a label without punctuation, like a truncated sentence."""
-    return re.search(rf"(?<!\w){spelt(label)}\s*\Z", reply, flags(label)) is not None
+    return _of_label("open end", label).search(reply) is not None
 
 
 def _whole(reply: str, labels: Sequence[str]) -> str | None:
@@ -530,20 +542,20 @@ def _only(label: str, searchable: SearchableReply, end: int, *, is_said: bool) -
     last = re.split(r"[.!?;:,] |\n", searchable.text.strip())[-1]
     if any(fold(text.strip(WRAPPING)) == fold(other) for other in others for text in (lines[-1], last)):
         return Parsed(None, "unparsed")
-    if any(_is_explained(other, rest) or _is_possible(other, rest) for other in named):
+    if any(_of_label("explained", other).search(rest) or _is_possible(other, rest) for other in named):
         return Parsed(None, "unparsed")
     if _declines_in_the_end(rest):
         return Parsed(None, "refused")
+    beginnings = [_of_label("beginning of a line", other) for other in named]
+    begins_a_line = any(beginning.match(line) for beginning in beginnings for line in lines[1:])
     if is_said and not _begins_with_excuse(label, rest):
-        is_below = "\n" in searchable.text[:end].rstrip() and any(
-            _begins_a_line(other, lines[1:]) for other in named
-        )
+        is_below = "\n" in searchable.text[:end].rstrip() and begins_a_line
         return Parsed(None, "unparsed") if is_below else Parsed(label, "valid")
-    if named and _is_only_labels(rest, searchable.labels):
+    if named and not re.search(r"\w", _without_labels(rest, searchable.labels)):
         return Parsed(None, "unparsed")
-    if any(_begins_a_line(other, lines[1:]) or _is_listed(other, rest) for other in named):
+    if begins_a_line or any(_of_label("listed", other).search(rest) for other in named):
         return Parsed(None, "unparsed")
-    if pattern("refused").search(_without_doubts(rest)):
+    if pattern("refused").search(pattern("doubt").sub("", rest)):
         return Parsed(None, "refused")
     return Parsed(label, "valid")
 
@@ -563,55 +575,19 @@ def _possibly(label: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 def _declines_in_the_end(rest: str) -> bool:
     """Return whether a reply's last sentence only declines: "The text says it is A. I cannot tell."."""
-    sentences = [sentence for sentence in re.split(r"[.!?\n;]", rest.rstrip(WRAPPING)) if sentence.strip()]
-    return (
-        len(sentences) > 0
-        and re.search(r"[.!?\n;]", rest.rstrip(WRAPPING)) is not None
-        and _declines().fullmatch(_without_doubts(sentences[-1])) is not None
-    )
-
-
-@cache
-def _declines() -> re.Pattern[str]:
-    return re.compile(rf"\W*(?:{words('refused')})(?: (?:{words('declining')}))?\W*", re.IGNORECASE)
-
-
-def _unforced(reply: str) -> str:
-    """Return a reply without "if I had to guess," before an answer."""
-    return _forced().sub("", reply)
-
-
-@cache
-def _forced() -> re.Pattern[str]:
-    forced = rf"(?<!\w)(?:{words('if_forced')})(?:[,:] (?=\S)| (?=(?:i|it|my|the answer)(?!\w)))"
-    return re.compile(forced, re.IGNORECASE)
+    parts = re.split(r"[.!?\n;]", rest.rstrip(WRAPPING))
+    last = next((part for part in reversed(parts) if part.strip()), "")
+    return len(parts) > 1 and pattern("only declining").fullmatch(pattern("doubt").sub("", last)) is not None
 
 
 def _begins_with_excuse(label: str, rest: str) -> bool:
     """Return whether text after an answer declines at once: "Answer: No, I cannot tell"."""
-    rest = _without_doubts(rest)
-    if _excuse().match(rest):
+    rest = pattern("doubt").sub("", rest)
+    if pattern("excuse").match(rest):
         return True
     sentences = re.split(r"[.!?\n;]+", rest, maxsplit=2)
     is_nay = re.fullmatch(words("nay"), fold(label)) is not None
     return is_nay and any(pattern("refused").search(sentence) for sentence in sentences[:2])
-
-
-@cache
-def _excuse() -> re.Pattern[str]:
-    return re.compile(rf"[ ,:*–—-]{{1,6}}(?:{words('refused')})(?!\w)", re.IGNORECASE)
-
-
-def _without_doubts(rest: str) -> str:
-    """Return text after an answer without a doubt that does not retract it: "A, but I am not sure"."""
-    return _doubts().sub("", rest)
-
-
-@cache
-def _doubts() -> re.Pattern[str]:
-    turn, unsure = rf"(?:{words('turn')}|{words('since')})", rf"(?:{words('unsure')})"
-    doubts = rf"(?<!\w)(?:{turn} {unsure}|{unsure},? (?:though|however|aber|jedoch))(?!\w)"
-    return re.compile(doubts, re.IGNORECASE)
 
 
 def _stands_first(label: str, searchable: SearchableReply) -> int | None:
@@ -621,13 +597,8 @@ def _stands_first(label: str, searchable: SearchableReply) -> int | None:
     first = text[begin:].split("\n", 1)[0].rstrip()
     if fold(first.strip(WRAPPING)) == fold(label.strip(WRAPPING) or label):
         return begin + len(first)
-    match = _marked(label).match(first)
+    match = _of_label("before a mark", label).match(first)
     return None if match is None else begin + match.end()
-
-
-@lru_cache(MOST_LABELS)
-def _marked(label: str) -> re.Pattern[str]:
-    return re.compile(rf"{OPEN}{spelt(label)}{SHUT}(?={mark()})", flags(label))
 
 
 def _closes_alone(label: str, searchable: SearchableReply) -> int | None:
@@ -642,55 +613,16 @@ def _closes_alone(label: str, searchable: SearchableReply) -> int | None:
     return len(searchable.shown[label].rstrip())
 
 
-def _is_heading(label: str, reply: str) -> bool:
-    """Return whether a reply is a common word as a heading of one other word: "Word: garden"."""
-    return _is_everyday(label) and _heading(label).fullmatch(reply) is not None
-
-
 @lru_cache(MOST_LABELS)
 def _is_everyday(label: str) -> bool:
     return re.fullmatch(words("everyday"), fold(label)) is not None
 
 
-@lru_cache(MOST_LABELS)
-def _heading(label: str) -> re.Pattern[str]:
-    return re.compile(rf"\W*{spelt(label)}{SHUT}\s?[:：]\W*\w[\w'-]*\W*", flags(label))
-
-
-def _begins_a_line(label: str, lines: Sequence[str]) -> bool:
-    return any(_beginning(label).match(line) for line in lines)
-
-
-@lru_cache(MOST_LABELS)
-def _beginning(label: str) -> re.Pattern[str]:
-    return re.compile(rf"[-*•>\s]{{0,4}}{OPEN}{spelt(label)}{SHUT}{mark()}", flags(label))
-
-
-def _is_listed(label: str, rest: str) -> bool:
-    """Return whether a label is in a list of options: (B) text."""
-    return re.search(rf"(?:^|\s)\(?{spelt(label)}\)\s\w", rest, flags(label)) is not None
-
-
-def _is_explained(label: str, rest: str) -> bool:
-    """Return whether a reply explains another label before it decides: "Group B: lines without"."""
-    return _explaining(label).search(rest) is not None
-
-
-@lru_cache(MOST_LABELS)
-def _explaining(label: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w)(?i:{words('name')}) {cased(label)}\s?:")
-
-
-def _is_only_labels(rest: str, labels: Sequence[str]) -> bool:
-    """Return whether only labels and conjunctions follow: "A, B", "A. And B"."""
+def _without_labels(rest: str, labels: Sequence[str]) -> str:
+    """Return text without labels and conjunctions: empty of "A, B", "A. And B"."""
     for label in labels:
-        rest = anywhere(label).sub(" ", rest)
-    return not re.search(r"\w", pattern("and").sub(" ", rest))
-
-
-def _closes(label: str, reply: str) -> bool:
-    """Return whether a label ends the reply after punctuation: "Based on the rule, A", "Of course! Yes"."""
-    return re.search(rf"[,:;.!–—-]\s?{OPEN}{spelt(label)}{SHUT}[.!]?\s*\Z", reply, flags(label)) is not None
+        rest = _of_label("anywhere", label).sub(" ", rest)
+    return pattern("and").sub(" ", rest)
 
 
 def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str | None:
@@ -698,7 +630,7 @@ def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str
     lines = [line for line in reply.split("\n") if line.strip()]
     if not options:
         return None
-    last = deque(_answering().finditer(reply), maxlen=1)
+    last = deque(pattern("answering").finditer(reply), maxlen=1)
     announced = [reply[match.end() :].split("\n")[0] for match in last]
     folded = {fold(text.strip(WRAPPING)) for text in (*announced, reply, *lines[:1], *lines[-1:])}
     matching = [
@@ -707,19 +639,6 @@ def _by_option(reply: str, labels: Sequence[str], options: Sequence[str]) -> str
         if fold(option.strip(WRAPPING) or option) in folded
     ]
     return matching[0] if len(matching) == 1 else None
-
-
-@cache
-def _answering() -> re.Pattern[str]:
-    before = (
-        rf"(?<!\w)(?:{words('answer')})[\"'*_`]{{0,4}}(?: (?:is|ist|lautet|es))?\s?[:=]?[\"'*_`]{{0,4}}\s?"
-    )
-    return re.compile(before, re.IGNORECASE)
-
-
-def _is_telling(label: str) -> bool:
-    """Return whether a label is not a word that is common in sentences ("no", "yes", "true")."""
-    return len(label) >= 4 and not _is_everyday(label)
 
 
 _MARKS = r"[\"'*_`>#-]{0,4}"
@@ -734,8 +653,9 @@ def without_echo(reply: str, labels: Sequence[str]) -> str:
     """
     together = tuple(labels)
     asks, tells = "?" in reply, ":" in reply
-    if asks:
-        reply = _without_question(reply, together)
+    if asks and (question := pattern("question").match(reply)) is not None:
+        named = sum(_of_label("anywhere", label).search(question[0]) is not None for label in together)
+        reply = reply if named == 1 else reply[question.end() :]
     if asks or tells:
         reply = _unlisted(_listed(together), reply)
     ratings = _ratings(together)
@@ -747,28 +667,9 @@ def without_echo(reply: str, labels: Sequence[str]) -> str:
     return reply
 
 
-def _without_question(reply: str, labels: tuple[str, ...]) -> str:
-    match = _question().match(reply)
-    if match is None:
-        return reply
-    named = sum(_word(label).search(match[0]) is not None for label in labels)
-    return reply if named == 1 else reply[match.end() :]
-
-
 def _unlisted(echo: re.Pattern[str], reply: str) -> str:
     left = echo.sub(r"\g<before>", reply)
     return left if re.search(r"\w", left) else reply
-
-
-@cache
-def _question() -> re.Pattern[str]:
-    begins = rf"\A[\s>*_\"'#-]{{0,4}}(?:(?:{words('asking')})(?= )|¿)"
-    return re.compile(rf"{begins}[^.!?\n:;]{{4,300}}\?[\"'*_]{{0,3}}\s+(?=\S)", re.IGNORECASE)
-
-
-@lru_cache(MOST_LABELS)
-def _word(label: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\w){cased(label)}(?!\w)")
 
 
 @lru_cache(MOST_LABELS)

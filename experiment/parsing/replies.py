@@ -13,31 +13,7 @@ from typing import Any
 from experiment.parsing.free_answers import ratings_in, read_free
 from experiment.parsing.labels import parse_label
 from experiment.parsing.restored import inside, parse_recovered
-from experiment.parsing.text import (
-    Parsed,
-    ResponseStatus,
-    final_answer,
-    fold,
-    tidy,
-    unmarked,
-    without_thought,
-    words,
-)
-
-__all__ = [
-    "PARSERS",
-    "Parsed",
-    "Parser",
-    "ResponseStatus",
-    "final_answer",
-    "fold",
-    "parse_free",
-    "parse_label",
-    "parse_rating",
-    "parse_recovered",
-    "tidy",
-    "without_thought",
-]
+from experiment.parsing.text import Parsed, fold, tidy, unmarked, words
 
 
 def parse_free(

@@ -15,23 +15,14 @@ from typing import Any
 
 from experiment.parsing.free_answers import is_accepted, overlap
 from experiment.parsing.labels import ends_open, is_whole
-from experiment.parsing.replies import PARSERS, Parsed, ResponseStatus, final_answer, without_thought
+from experiment.parsing.replies import PARSERS
+from experiment.parsing.text import Parsed, final_answer, without_thought
 from experiment.scoring.published import SCORER_VERSION as VERSION
 from experiment.scoring.published import Score, published_score, recovery, same_words
 from experiment.trials import OWN_TYPE, RATED, labels_of, trial_type
 from experiment.trials.own import answer_of
 
-__all__ = [
-    "LOG_LIKELIHOOD",
-    "SCORERS",
-    "VERSION",
-    "Score",
-    "log_likelihood",
-    "recovery",
-    "same_words",
-    "score_trial",
-    "status_for_scoring",
-]
+__all__ = ["VERSION", "Score", "recovery", "same_words"]
 
 FORCED = "forced"
 """Status of a reply whose reasoning was truncated and closed, so that the model did not reach its label by itself."""
@@ -49,30 +40,11 @@ def score_trial(
     parser: str | None = None,
     label_logprobs: Mapping[str, float] | None = None,
 ) -> Score:
-    """Parse and score one response to a planned trial.
+    """Parse and score one response to a planned trial: the chosen label, the typed text, or a model's reply.
 
-    Parameters
-    ----------
-    trial : mapping
-        The trial of the plan, with its answer.
-    response_raw : str or None
-        The chosen label, the typed text, or the model's reply.
-    timed_out : bool
-        Whether a participant's time ran out before an answer.
-    reply_status : str, optional
-        The engine's status of a model's reply (:func:`status_for_scoring`); a refusal is final, a truncated reply counts if a
-        label was found.
-    thinks : bool
-        Whether the reply was to reason aloud and give its answer at the end.
-    parser : str, optional
-        One of :func:`experiment.scoring.published.parsers`: a paper's parser and scorer, bug for bug. None is wrods' own.
-    label_logprobs : mapping, optional
-        Log-probability of each label, if a model reported them.
-
-    Notes
-    -----
-    Reasoning between marks (``<think>``) is removed before parsing. A reply that is only reasoning, and was truncated, is
-    ``truncated``.
+    ``reply_status``: the engine's status of a model's reply (:func:`status_for_scoring`): a refusal is final, a truncated reply
+    counts if a label was found; ``thinks``: whether the reply reasons aloud before its answer; ``parser``: a paper's
+    (:func:`experiment.scoring.published.parsers`), bug for bug; None is wrods' own.
     """
     answering = trial["steps"][-1]
     if answering["step"] == OWN_TYPE:
@@ -103,8 +75,9 @@ def score_trial(
     parsed = PARSERS[declared.parser](reply, answering)
     cut = reply_status == "truncated" and (scorer.needs_all or _is_cut(declared.parser, parsed, reply or ""))
     if parsed.status != "valid" or parsed.value is None or cut:
+        is_truncated = reply_status == "truncated" and parsed.status in ("unparsed", "valid")
         value = parsed.value if cut and scorer.needs_all else None
-        return Score(value, _failure(parsed, reply_status), None, None, name)
+        return Score(value, "truncated" if is_truncated else parsed.status, None, None, name)
     judged = scorer.judge(parsed.value, trial)
     mean = mean_rating(answering, label_logprobs or {}) if answering["step"] in RATED else None
     score = judged.score if mean is None else mean
@@ -199,12 +172,6 @@ def _is_cut(parser: str, parsed: Parsed, reply: str) -> bool:
     if parser not in ("label", "rating") or parsed.value is None:
         return False
     return ends_open(parsed.value, reply) and not is_whole(parsed.value, reply)
-
-
-def _failure(parsed: Parsed, reply_status: str | None) -> ResponseStatus:
-    if reply_status == "truncated" and parsed.status in ("unparsed", "valid"):
-        return "truncated"
-    return parsed.status
 
 
 @dataclass(frozen=True)

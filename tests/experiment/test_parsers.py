@@ -18,7 +18,10 @@ from experiment.papers.mind_scramble.protocol import (
     words_in_place,
 )
 from experiment.papers.scrambled_bench.protocol import choice_letter, recovered_sentence
-from experiment.parsing.replies import parse_free, parse_label, parse_recovered, without_thought
+from experiment.parsing.labels import parse_label
+from experiment.parsing.replies import parse_free
+from experiment.parsing.restored import parse_recovered
+from experiment.parsing.text import without_thought
 from experiment.scoring import published
 from experiment.scoring.published import in_its_form, paper_of, parsers, published_score
 from experiment.scoring.trial import score_trial
@@ -325,21 +328,6 @@ def test_what_stands_around_a_restored_text_is_taken_off(reply, wanted):
     """Greetings, headings, fences, JSON, quotes and stars; a sentence that only looks like one of these stays whole."""
     parsed = parse_recovered(reply)
     assert (parsed.value if parsed.status == "valid" else parsed.status) == wanted
-
-
-@pytest.mark.parametrize(
-    ("reply", "read_as", "wanted"),
-    [
-        ("```\nParis\n```", "text", "Paris"), ('{"answer": "Paris"}', "text", "Paris"), ('{"answer": 42}', "number", "42"),
-        ("The answer is $\\boxed{42}$.", "number", "42"), ("\\boxed{B}", "option", "two"), ('{"answer": "B"}', "option", "two"),
-        ("La respuesta correcta es la B.", "option", "two"), ("A or B", "option", None), ("The answer is not A", "option", None),
-        ("I cannot tell", "option", None), ("Ich weiß es nicht.", "text", None), ("No lo sé.", "number", None),
-    ],
-)  # fmt: skip
-def test_free_answers_are_read_out_of_what_stands_around_them(reply, read_as, wanted):
-    parsed = parse_free(reply, read_as, multiline=False, options=["one", "two", "three"])
-    assert parsed.value == wanted
-    assert wanted is not None or parsed.status in ("refused", "unparsed")
 
 
 def choice(

@@ -13,7 +13,7 @@ from experiment.models.engine import UNFINISHED, Engine, Message, ModelSettings,
 from experiment.models.journal import ModelCalls
 from experiment.models.planning.session import request_json, request_key
 from experiment.models.prompts.prompter import Prompter, judge_prompt
-from experiment.parsing.replies import parse_label
+from experiment.parsing.labels import parse_label
 from experiment.scoring.published import judge_of, judged_label
 from experiment.scoring.rescoring import (
     MODEL_KINDS,

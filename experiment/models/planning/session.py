@@ -13,7 +13,8 @@ from typing import Any
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
 from experiment.models.planning.prompting_settings import DIGEST, SessionTemplate, right_answer
 from experiment.models.prompts.prompter import BLANK, Turn, changed_field, read_step
-from experiment.parsing.replies import parse_recovered, without_thought
+from experiment.parsing.restored import parse_recovered
+from experiment.parsing.text import without_thought
 from experiment.procedure import Plan, PlannedTrial
 from experiment.procedure.steps import (
     feedback_text,

@@ -25,7 +25,7 @@ from experiment.models.api.responses import (
     score_regions,
 )
 from experiment.models.costs import Usage
-from experiment.parsing.replies import parse_label
+from experiment.parsing.labels import parse_label
 from tests.experiment.models.api_requests import api_engine, choice
 from tests.scripted_openai import ScriptedOpenAI
 
