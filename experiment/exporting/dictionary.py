@@ -140,35 +140,40 @@ def participant_rows(
     connection: Connection, study: str, answers: ParticipantAnswers
 ) -> Iterator[dict[str, Any]]:
     """Yield the sessions of participants and simulated readers, in the order of their start."""
-    excluded = {
-        flag["session_id"]: flag["reason"]
-        for flag in records.all_flags(connection, study)
-        if flag["kind"] == "excluded" and flag["trial_index"] is None
-    }
-    clients = {
-        row.session_id: row.client
-        for row in connection.execute(
-            select(sessions.c.session_id, sessions.c.client).where(
-                sessions.c.study == study, sessions.c.reader_kind.in_(KINDS)
-            )
-        )
-    }
+    excluded = _excluded_sessions(connection, study)
+    clients = _clients(connection, study, *KINDS)
     for row in reversed(records.sessions_overview(connection, study)):
         if row["reader_kind"] not in KINDS:
             continue
         key = row["session_id"]
-        client: Mapping[str, Any] = clients.get(key) or {}
+        client = clients.get(key, {})
         yield {
             **{name: row[name] for name in _SAME},
             **{name: client.get(name) for name in _CLIENT},
             **answers.by_session.get(key, {}),
-            "eligible": _eligible(row, answers.passed.get(key)),
+            "eligible": False if row["state"] == "screened_out" else answers.passed.get(key),
             "excluded_reason": excluded.get(key),
             "began_at": row["created_at"],
             "minutes": _minutes(row["created_at"], row["finished_at"]),
             "trials_planned": row["planned_trials"],
             "trials_stored": row["n_trials"],
         }
+
+
+def _excluded_sessions(connection: Connection, study: str) -> dict[str, str]:
+    """Return why sessions were excluded as a whole."""
+    return {
+        flag["session_id"]: flag["reason"]
+        for flag in records.all_flags(connection, study)
+        if flag["kind"] == "excluded" and flag["trial_index"] is None
+    }
+
+
+def _clients(connection: Connection, study: str, *kinds: str) -> dict[str, Mapping[str, Any]]:
+    """Return what is known of the browser, or of the import, of each session of some kinds of readers."""
+    query = select(sessions.c.session_id, sessions.c.client)
+    query = query.where(sessions.c.study == study, sessions.c.reader_kind.in_(kinds))
+    return {row.session_id: row.client or {} for row in connection.execute(query)}
 
 
 def questions_of(study: Study) -> Iterator[Mapping[str, Any]]:
@@ -258,12 +263,6 @@ def _number(value: Any) -> float | None:
     except (TypeError, ValueError, OverflowError):
         return None
     return number if number is not None and math.isfinite(number) else None
-
-
-def _eligible(row: Mapping[str, Any], passed: bool | None) -> bool | None:
-    if row["state"] == "screened_out":
-        return False
-    return passed
 
 
 def _minutes(began: str, finished: str | None) -> float | None:
@@ -421,11 +420,7 @@ def summarize_calls(connection: Connection, study: str) -> dict[str, dict[str, A
 
 def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
     """Return how and when participants were recruited, and totals of their answers about themselves."""
-    excluded = {
-        flag["session_id"]
-        for flag in records.all_flags(connection, study.id)
-        if flag["kind"] == "excluded" and flag["trial_index"] is None
-    }
+    excluded = _excluded_sessions(connection, study.id)
     session_rows = [
         row
         for row in records.sessions_overview(connection, study.id)
@@ -458,10 +453,7 @@ def summarize_people(study: Study, connection: Connection) -> dict[str, Any]:
 
 def _imported(study: str, connection: Connection, kind: str) -> set[str]:
     """Return the imported sessions of a kind of reader, whose own dates are unknown."""
-    query = select(sessions.c.session_id, sessions.c.client).where(
-        sessions.c.study == study, sessions.c.reader_kind == kind
-    )
-    return {row.session_id for row in connection.execute(query) if "imported" in (row.client or ())}
+    return {session for session, client in _clients(connection, study, kind).items() if "imported" in client}
 
 
 def _summarised(question: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:

@@ -69,32 +69,7 @@ FOLDERS = ("data", "materials", "documentation", "analysis", "results", "product
 ROW_ID = Column("row_id", "string", None, "number of the row, the only one in its file")
 
 
-@dataclass(frozen=True)
-class Credits:
-    """Authors and licence of a data set; None is filled in from the study."""
-
-    authors: tuple[str, ...] = ()
-    licence: str | None = None
-    keywords: tuple[str, ...] = ()
-    citation: str | None = None
-    description: str | None = None
-
-    def missing(self) -> list[str]:
-        """Return the missing fields, for which only placeholders can be written."""
-        given = {"authors": self.authors, "licence": self.licence}
-        return [name for name, value in given.items() if not value]
-
-
-def credits_of(study: Study) -> Credits:
-    """Return the credits in the study (``about:``)."""
-    about: Mapping[str, Any] = study.get("about", default={})
-    return Credits(
-        authors=tuple(str(author) for author in about.get("authors", ())),
-        licence=about.get("licence"),
-        keywords=tuple(str(keyword) for keyword in about.get("keywords", ())),
-        citation=about.get("citation"),
-        description=about.get("description"),
-    )
+NO_LICENCE = "No licence was given: ask the authors before you use these data."
 
 
 def file_name(study: str, table: str) -> str:
@@ -103,12 +78,7 @@ def file_name(study: str, table: str) -> str:
 
 
 def write_psychds(
-    study: Study,
-    tables: Sequence[ExportTable],
-    folder: Path,
-    credits: Credits,
-    *,
-    versions: Sequence[Mapping[str, Any]],
+    study: Study, tables: Sequence[ExportTable], folder: Path, *, versions: Sequence[Mapping[str, Any]]
 ) -> dict[str, int]:
     """Write the folder and return the number of rows of each non-empty table."""
     for name in FOLDERS:
@@ -117,22 +87,20 @@ def write_psychds(
     written: list[ExportTable] = []
     for table in tables:
         file = folder / "data" / file_name(study.id, table.name)
-        number = write_csv(file, {ROW_ID.name: ROW_ID, **table.columns}, _numbered(table))
+        numbered = (
+            {**row, ROW_ID.name: f"{table.name}-{place}"} for place, row in enumerate(table.rows(), 1)
+        )
+        number = write_csv(file, {ROW_ID.name: ROW_ID, **table.columns}, numbered)
         if not number and table.name != "trials":
             file.unlink()
             continue
         rows[table.name] = number
         written.append(table)
         _json(file.with_suffix(".json"), _sidecar(study, table))
-    _json(folder / "dataset_description.json", _description(study, written, credits, rows))
-    _texts(study, folder, written, rows, credits, versions)
+    _json(folder / "dataset_description.json", _description(study, written, rows))
+    _texts(study, folder, written, rows, versions)
     _materials(study, folder / "materials")
     return rows
-
-
-def _numbered(table: ExportTable) -> Iterator[dict[str, Any]]:
-    for place, row in enumerate(table.rows(), 1):
-        yield {**row, ROW_ID.name: f"{table.name}-{place}"}
 
 
 def _sidecar(study: Study, table: ExportTable) -> dict[str, Any]:
@@ -145,19 +113,18 @@ def _sidecar(study: Study, table: ExportTable) -> dict[str, Any]:
     }
 
 
-def _description(
-    study: Study, tables: Sequence[ExportTable], credits: Credits, rows: Mapping[str, int]
-) -> dict[str, Any]:
+def _description(study: Study, tables: Sequence[ExportTable], rows: Mapping[str, int]) -> dict[str, Any]:
+    credits: Mapping[str, Any] = study.get("about", default={})
     columns: dict[str, list[Column]] = {}
     for table in tables:
         for name, column in _columns(table).items():
             columns.setdefault(name, []).append(column)
-    authors = [{"@type": "Person", "name": name} for name in credits.authors]
+    authors = [{"@type": "Person", "name": str(name)} for name in credits.get("authors", ())]
     team = {"@type": "Organization", "name": f"The authors of the study {study.title!r}"}
     year = datetime.now(UTC).year
-    names = ", ".join(credits.authors) or team["name"]
+    names = ", ".join(author["name"] for author in authors or [team])
     counted = ", ".join(f"{number} {name}" for name, number in rows.items())
-    about = credits.description or f"Data of the study {study.title!r} ({study.id})."
+    about = credits.get("description") or f"Data of the study {study.title!r} ({study.id})."
     return {
         "@context": CONTEXT,
         "@type": "Dataset",
@@ -165,9 +132,10 @@ def _description(
         "description": f"{about} Rows: {counted}. Text that a spreadsheet would take for a formula has an apostrophe before it.",
         "schemaVersion": SCHEMA,
         "author": authors or [team],
-        "license": credits.licence or "No licence was given: ask the authors before you use these data.",
-        "citation": credits.citation or f"{names} ({year}). {study.title} [Data set].",
-        "keywords": list(credits.keywords) or ["psycholinguistics", "reading", *study.factors],
+        "license": credits.get("licence") or NO_LICENCE,
+        "citation": credits.get("citation") or f"{names} ({year}). {study.title} [Data set].",
+        "keywords": list(map(str, credits.get("keywords", ())))
+        or ["psycholinguistics", "reading", *study.factors],
         "inLanguage": study.language,
         "identifier": f"{study.id}, design {study.design_hash}",
         "dateModified": datetime.now(UTC).date().isoformat(),
@@ -193,7 +161,6 @@ def _texts(
     folder: Path,
     tables: Sequence[ExportTable],
     rows: Mapping[str, int],
-    credits: Credits,
     versions: Sequence[Mapping[str, Any]],
 ) -> None:
     files = [f"- `data/{file_name(study.id, t.name)}`: {t.about} ({rows[t.name]} rows)" for t in tables]
@@ -205,7 +172,7 @@ def _texts(
         "title": study.title,
         "study": study.id,
         "files": "\n".join(files),
-        "licence": credits.licence or "No licence was given: ask the authors before you use these data.",
+        "licence": study.get("about", "licence") or NO_LICENCE,
         "changes": "\n".join(changes) or "- no session was held yet",
         "moment": moment,
         "design_hash": study.design_hash,
@@ -227,8 +194,9 @@ def codebook(title: str, tables: Iterable[ExportTable]) -> str:
         parts.append(f"## {table.name}\n\n{table.about[0].upper()}{table.about[1:]}.\n")
         parts.append("| column | type | unit | meaning |\n| --- | --- | --- | --- |")
         parts += [
-            f"| `{name}` | {column.type} | {column.unit or ''} | {_in_cell(column.prose)} |"
+            f"| `{name}` | {column.type} | {column.unit or ''} | {prose} |"
             for name, column in table.columns.items()
+            for prose in [column.prose.replace("|", "\\|").replace("\n", " ")]
         ]
         parts.append("")
     return "\n".join(parts)
@@ -241,19 +209,11 @@ def _materials(study: Study, folder: Path) -> None:
     code = study.get("participants", "completion_code")
     settings = settings if code is None else settings.replace(str(code), "(left out)")
     (folder / study.source.file.name).write_text(settings, "utf-8")
-    for name in study.design["texts"]:
-        target = folder / "texts" / Path(name).name
-        target.parent.mkdir(exist_ok=True)
-        shutil.copyfile(study.folder / name, target)
-    for declared in study.own_types.values():
-        for name in declared.hashes:
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(study.folder / name, target)
-
-
-def _in_cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    copied = {name: f"texts/{Path(name).name}" for name in study.design["texts"]}
+    copied |= {name: name for declared in study.own_types.values() for name in declared.hashes}
+    for name, copy in copied.items():
+        (folder / copy).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(study.folder / name, folder / copy)
 
 
 def _letters(text: str) -> str:
@@ -312,10 +272,13 @@ class SessionClock:
     """
 
     def __init__(self, began: str, trials: Iterable[Row], events: Iterable[Row]) -> None:
-        self._began = _moment(began)
+        self._began = datetime.fromisoformat(began)
         pairs = [(row["created_at"], row["received_at"]) for row in trials]
         pairs += [(row["at"], row["received_at"]) for row in events if row["at"]]
-        late = [(_moment(received) - _stamped(sent, received)).total_seconds() for sent, received in pairs]
+        late = [
+            (datetime.fromisoformat(received) - _stamped(sent, received)).total_seconds()
+            for sent, received in pairs
+        ]
         self._ahead = min(late, default=0.0)
 
     def elapsed(self, stamp: str | None, received: str) -> int:
@@ -385,13 +348,9 @@ def _screen(row: Row) -> dict[str, Any]:
 def _stamped(stamp: str | None, received: str) -> datetime:
     """Return when a row was made, or received if its timestamp is invalid, as in some earlier versions."""
     try:
-        return _moment(stamp or received)
+        return datetime.fromisoformat(stamp or received)
     except ValueError:
-        return _moment(received)
-
-
-def _moment(stamp: str) -> datetime:
-    return datetime.fromisoformat(stamp)
+        return datetime.fromisoformat(received)
 
 
 def write_rows(file: Path, rows: Iterable[Row]) -> int:
@@ -427,21 +386,9 @@ def export_study(
     choice: ExportChoice | None = None,
     replace: bool = False,
 ) -> Exported:
-    """Write a study's tables into a folder, without ids of recruitment platforms.
+    """Write a study's tables, without ids of recruitment platforms, into a new or empty folder, or over an earlier export.
 
-    Parameters
-    ----------
-    folder : Path
-        A new or empty folder, or with ``replace`` an earlier export.
-    form : str
-        One of :data:`experiment.option_choices.FORMS`.
-    choice : ExportChoice, optional
-        Readers to export; all by default.
-
-    Raises
-    ------
-    UserError
-        The folder is the study's, or is not empty and ``replace`` is false.
+    ``form`` is one of :data:`experiment.option_choices.FORMS`.
     """
     if folder.resolve() == study.folder.resolve():
         raise UserError(f"{folder} is the study itself", mend="Choose a separate folder: --out DIR.")
@@ -465,11 +412,11 @@ def _export(study: Study, store: Store, folder: Path, form: str, choice: ExportC
             analysis_folder.mkdir(exist_ok=True)
             shutil.copyfile(similarity_file, analysis_folder / STORED)
         if form == "psych-ds":
-            given = credits_of(study)
             versions = records.all_versions(connection, study.id)
-            rows = write_psychds(study, tables, folder, given, versions=versions)
+            rows = write_psychds(study, tables, folder, versions=versions)
             _what_they_mean(study, dictionary, analysis_folder)
-            return Exported(folder, rows, tuple(given.missing()))
+            missing = [name for name in ("authors", "licence") if not study.get("about", name)]
+            return Exported(folder, rows, tuple(missing))
         if form == "jspsych":
             ids = {row["session_id"] for row in sessions}
             rows = {"sessions": write_jspsych(study, connection, folder, ids, prompts=chosen.prompts)}
@@ -510,9 +457,7 @@ def write_pictures(folder: Path, calls: Iterable[Mapping[str, Any]]) -> tuple[in
     for call in calls:
         if call.get("request") and '"pictures"' in call["request"]:
             for message in json.loads(call["request"])["messages"]:
-                pictures |= {
-                    picture_json["sha256"]: picture_json for picture_json in message.get("pictures", ())
-                }
+                pictures |= {picture["sha256"]: picture for picture in message.get("pictures", ())}
     lost = 0
     for sha256, picture_json in pictures.items():
         try:
@@ -536,7 +481,8 @@ LISTS = ("files.txt", "documentation/files.txt")
 def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterator[Path]:
     """Yield an empty folder, and move its contents to ``folder`` as the export if the block ends without an error."""
     is_new = not folder.exists()
-    if not is_new and (not folder.is_dir() or (_holds_something(folder) and not replace)):
+    is_empty = is_new or (folder.is_dir() and all(entry.name == UNFINISHED for entry in folder.iterdir()))
+    if not is_empty and not (replace and folder.is_dir()):
         raise UserError(
             f"{folder} is not empty", mend="Give a new folder, or write over an export: --replace"
         )
@@ -551,10 +497,6 @@ def placed(folder: Path, *, replace: bool, listed_in: str = LISTS[0]) -> Iterato
         if is_new:
             with suppress(OSError):  # it contains the moved files
                 folder.rmdir()
-
-
-def _holds_something(folder: Path) -> bool:
-    return any(entry.name != UNFINISHED for entry in folder.iterdir())
 
 
 def _move(unfinished: Path, folder: Path, listed_in: str) -> None:
@@ -596,26 +538,10 @@ def _listed(folder: Path) -> set[str]:
 
 
 def hand_over(study: Study, store: Store, folder: Path) -> Path:
-    """Write ``trials.parquet``, ``regions.parquet``, ``items.parquet`` and ``dictionary.json`` into a folder.
+    """Write the tables of trials, regions, items and verdicts as Parquet and ``dictionary.json`` into a folder, and return it.
 
-    If Mind Scramble scored the study's task by rule, ``published_scoring.parquet`` has the score of each reply under that rule;
-    for H-TEST, ``published_parsing.parquet`` has both parsers' results for each reply. ``answer_similarity.parquet`` has the
-    cosines of free answers after ``wrods score --similarity``.
-
-    Parameters
-    ----------
-    folder : Path
-        Created if missing; files in it are replaced.
-
-    Notes
-    -----
     ``items.parquet`` has the study's current items. If the design differs from that of the newest stored version,
     ``design_changed`` is true in the dictionary; what a session showed is in its stored plan.
-
-    Returns
-    -------
-    Path
-        The folder.
     """
     folder.mkdir(parents=True, exist_ok=True)
     factors = {name: Column(name, "string", None, "level of the study's factor") for name in study.factors}

@@ -224,13 +224,8 @@ def recorded_columns(study: Study) -> dict[str, Column]:
     columns = {}
     for kind, declared in study.own_types.items():
         for name, recorded in declared.recorded.items():
-            more = (
-                "; a list as JSON"
-                if recorded.many
-                else f"; one of {', '.join(recorded.values)}"
-                if recorded.values
-                else ""
-            )
+            more = f"; one of {', '.join(recorded.values)}" if recorded.values else ""
+            more = "; a list as JSON" if recorded.many else more
             prose = f"{recorded.prose}{more} (trial type {kind} of this study)"
             column_type = "string" if recorded.many else recorded.type
             columns[f"{kind}_{name}"] = Column(f"{kind}_{name}", column_type, recorded.unit, prose)
@@ -373,12 +368,13 @@ class ExportChoice:
         """Return the sessions to export, without those of people who have not consented, or not yet."""
         unagreed = set(undecided(connection, study))
         every = records.sessions_overview(connection, study)
-        return [row for row in every if row["session_id"] not in unagreed and self._takes(row)]
-
-    def _takes(self, session: Mapping[str, Any]) -> bool:
-        return (self.pilots or not session["is_pilot"]) and (
-            self.kinds is None or session["reader_kind"] in self.kinds
-        )
+        return [
+            row
+            for row in every
+            if row["session_id"] not in unagreed
+            and (self.pilots or not row["is_pilot"])
+            and (self.kinds is None or row["reader_kind"] in self.kinds)
+        ]
 
 
 BETWEEN = ", one for a whole session"
@@ -444,16 +440,8 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
 
 def _table(name: str, columns: Mapping[str, Column], rows: Callable[[], Rows], *key: str) -> ExportTable:
     """Return a table described in ``tables.json``."""
-    about = _told_of_tables()[name]
-    return ExportTable(name, about["about"], columns, (*about["key"], *key), rows)
-
-
-@cache
-def _told_of_tables() -> dict[str, Any]:
-    tables: dict[str, Any] = json.loads(
-        resources.files(__package__).joinpath("tables.json").read_text("utf-8")
-    )
-    return tables
+    described = json.loads(resources.files(__package__).joinpath("tables.json").read_text("utf-8"))[name]
+    return ExportTable(name, described["about"], columns, (*described["key"], *key), rows)
 
 
 def verdict_tables(study: Study, connection: Connection) -> list[ExportTable]:
@@ -489,11 +477,10 @@ def _rating_rows(
 
 
 def _event_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:
-    places: dict[str, int] = {}
+    places: Counter[str] = Counter()
     for event in records.all_events(connection, study):
-        place = places.get(event["session_id"], 0)
-        places[event["session_id"]] = place + 1
-        yield {**event, "event_index": place}
+        yield {**event, "event_index": places[event["session_id"]]}
+        places[event["session_id"]] += 1
 
 
 def _detail_rows(connection: Connection, study: str) -> Iterator[dict[str, Any]]:

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, and_, case, func, select
 from experiment.store import chain
 from experiment.store.database import RefusedOperation
 from experiment.store.records import BESIDE, RATED, excluded_sessions, now, store_score
-from experiment.store.tables import ratings, scores, sessions, trials
+from experiment.store.tables import TRIAL_KEY, ratings, scores, sessions, trials
 from experiment.study import Study
 from experiment.study.texts import StudyText, read_text
 from experiment.trials import TYPED
@@ -153,20 +153,12 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeA
             scores.c.response.is_not(None),
             ~scores.c.scorer.startswith(BESIDE, autoescape=True),
         )
-        .group_by(scores.c.session_id, scores.c.trial_index, scores.c.attempt)
+        .group_by(*(scores.c[name] for name in TRIAL_KEY))
     )
-    same = and_(*(scores.c[name] == trials.c[name] for name in ("session_id", "trial_index", "attempt")))
+    same = and_(*(scores.c[name] == trials.c[name] for name in TRIAL_KEY))
+    shown = (trials.c[name] for name in (*TRIAL_KEY, "item_set", "item_id", "accepted"))
     query = (
-        select(
-            trials.c.session_id,
-            trials.c.trial_index,
-            trials.c.attempt,
-            trials.c.item_set,
-            trials.c.item_id,
-            trials.c.accepted,
-            scores.c.response,
-            sessions.c.reader_kind,
-        )
+        select(*shown, scores.c.response, sessions.c.reader_kind)
         .join(scores, same)
         .join(sessions, sessions.c.session_id == trials.c.session_id)
         .where(
@@ -179,7 +171,7 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeA
             trials.c.is_attention_check.is_(False),
             scores.c.score_id.in_(newest),
         )
-        .order_by(trials.c.session_id, trials.c.trial_index, trials.c.attempt)
+        .order_by(*(trials.c[name] for name in TRIAL_KEY))
     )
     given, decided = _given(connection, study)
     rows = [
@@ -193,12 +185,9 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeA
         if row.reader_kind == REHEARSING and not is_rehearsal:
             continue
         place = (row.session_id, row.trial_index, row.attempt)
-        ratings = tuple(given.get(place, {}).values())
-        answers.append(
-            FreeAnswer(
-                place, row.item_set, row.item_id, row.response, ratings, decided.get(place), is_rehearsal
-            )
-        )
+        of_raters = tuple(given.get(place, {}).values())
+        told = (row.item_set, row.item_id, row.response, of_raters, decided.get(place), is_rehearsal)
+        answers.append(FreeAnswer(place, *told))
     return _read_as_text(connection, answers)
 
 
@@ -229,16 +218,11 @@ def _read_as_text(connection: Connection, answers: Sequence[FreeAnswer]) -> list
     text_answers = []
     for answer in answers:
         if answer.item_set not in readings:
-            planned = planned_trial(connection, answer.place) or {"steps": [{}]}
+            planned = _trial_of(_plan(connection, answer.place), answer.place) or {"steps": [{}]}
             readings[answer.item_set] = planned["steps"][-1].get("read_as") or "text"
         if readings[answer.item_set] == "text":
             text_answers.append(answer)
     return text_answers
-
-
-def planned_trial(connection: Connection, place: Place) -> Mapping[str, Any] | None:
-    """Return a trial as planned, or None."""
-    return _trial_of(_plan(connection, place), place)
 
 
 def _plan(connection: Connection, place: Place) -> Mapping[str, Any]:
@@ -320,13 +304,7 @@ class RaterAgreement:
     weights: str
 
 
-def rate(
-    connection: Connection,
-    study: str,
-    rating: Rating,
-    place: Place,
-    given: StoredRating,
-) -> None:
+def rate(connection: Connection, study: str, rating: Rating, place: Place, given: StoredRating) -> None:
     """Store a rating of an answer; the newest counts until all raters have rated it, then no change is accepted."""
     answer = _answer(connection, study, rating, place, given.value)
     if answer.is_complete(rating):
@@ -335,13 +313,7 @@ def rate(
     _settle(connection, study, rating, place)
 
 
-def decide(
-    connection: Connection,
-    study: str,
-    rating: Rating,
-    place: Place,
-    decision: StoredRating,
-) -> None:
+def decide(connection: Connection, study: str, rating: Rating, place: Place, decision: StoredRating) -> None:
     """Store the decision on an answer whose raters disagree."""
     answer = _answer(connection, study, rating, place, decision.value)
     if not answer.is_disputed(rating):
@@ -360,11 +332,8 @@ def _answer(connection: Connection, study: str, rating: Rating, place: Place, va
 
 
 def _store(connection: Connection, rating: Rating, place: Place, role: str, given: StoredRating) -> None:
-    session_id, trial_index, attempt = place
     row = {
-        "session_id": session_id,
-        "trial_index": trial_index,
-        "attempt": attempt,
+        **dict(zip(TRIAL_KEY, place, strict=True)),
         "rater": given.rater,
         "role": role,
         "rubric": rating.rubric.version,
@@ -373,19 +342,15 @@ def _store(connection: Connection, rating: Rating, place: Place, role: str, give
         "created_at": now(),
     }
     number = connection.scalar(ratings.insert().values(**row).returning(ratings.c.rating_id))
-    chain.link(connection, session_id, chain.RATING, str(number), row)
+    chain.link(connection, place[0], chain.RATING, str(number), row)
 
 
 def _settle(connection: Connection, study: str, rating: Rating, place: Place) -> None:
     answer = next(answer for answer in answers_of(connection, study, rating) if answer.place == place)
     if answer.is_complete(rating) and answer.value is not None:
-        store_score(connection, *place, score_of(rating, answer.text, answer.value))
-
-
-def score_of(rating: Rating, text: str, value: int) -> Rated:
-    """Return the score of a rated answer."""
-    share = (value - rating.low) / (rating.high - rating.low)
-    return Rated(text, value == rating.high if len(rating.levels) == 2 else None, share)
+        share = (answer.value - rating.low) / (rating.high - rating.low)
+        is_right = answer.value == rating.high if len(rating.levels) == 2 else None
+        store_score(connection, *place, Rated(answer.text, is_right, share))
 
 
 def agreements(answers: Sequence[FreeAnswer], rating: Rating) -> list[RaterAgreement]:

@@ -28,26 +28,14 @@ OWN = "corrected"
 
 @dataclass(frozen=True)
 class Score:
-    """One scorer's score for one trial.
+    """One scorer's score for one trial."""
 
-    Attributes
-    ----------
-    response : str or None
-        The parsed response; None unless the status is valid.
-    correct : bool or None
-        None unless the status is valid and a correct answer is known.
-    score : float or None
-        From 0 to 1; for a rating on its scale.
-    version : int
-        Version of the scorer's rules.
-    """
-
-    response: str | None
+    response: str | None  # None unless the status is valid
     response_status: ResponseStatus
-    correct: bool | None
-    score: float | None
+    correct: bool | None  # None unless the status is valid and a correct answer is known
+    score: float | None  # from 0 to 1; of a rating on its scale
     scorer: str
-    version: int = SCORER_VERSION
+    version: int = SCORER_VERSION  # of the scorer's rules
 
 
 def same_words(given: str, intact: str) -> bool:
@@ -125,9 +113,7 @@ def compared_text(trial: Mapping[str, Any], answer: str) -> str:
 def judge_of(trial: Mapping[str, Any]) -> str | None:
     """Return the name of the prompt with which a trial's paper had reasoning judged; None if it had none."""
     paper = _paper(trial)
-    if paper is None or not paper.judged:
-        return None
-    prefixes = tuple(paper.parsers)
+    prefixes = tuple(paper.parsers) if paper is not None and paper.judged else ()
     return next(
         (name for name in paper_prompts() if name.startswith(prefixes) and name.endswith("_judge")), None
     )

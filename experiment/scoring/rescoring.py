@@ -204,14 +204,11 @@ def _differing(
     judged: set[str],
 ) -> Iterator[tuple[StoredResponse, Score]]:
     for response in given:
-        if response.counts is not None and str(response.counts["scorer"]).startswith(RATED):
+        scorer = "" if response.counts is None else str(response.counts["scorer"])
+        if scorer.startswith(RATED):
             outcome.rated += 1
             continue
-        if (
-            response.counts is not None
-            and str(response.counts["scorer"]).startswith(EXECUTED)
-            and outcome.counts
-        ):
+        if scorer.startswith(EXECUTED) and outcome.counts:
             outcome.executed += 1
             continue
         score = verdict(response)
@@ -220,7 +217,8 @@ def _differing(
         outcome.responses += 1
         counts = outcome.counts and response.reader not in judged
         differs = note(outcome, response, score, counts=counts)
-        is_renewed = counts and not differs and _is_newer(response, score)
+        # the score that counts has another scorer or an older version of this one
+        is_renewed = counts and not differs and _scorer_of(response) != (score.scorer, str(score.version))
         outcome.renewed += is_renewed
         if differs or is_renewed:
             yield response, score if counts else replace(score, scorer=f"{BESIDE}{score.scorer}")
@@ -254,11 +252,10 @@ def note(outcome: Rescored, response: StoredResponse, score: Score, *, counts: b
     before = response.counts
     old = "none" if before is None else _in_words(before["response_status"], before["correct"])
     new = _in_words(score.response_status, score.correct)
-    if (
-        before is not None
-        and old == new
-        and before["response"] == score.response
-        and before["score"] == score.score
+    if before is not None and (old, before["response"], before["score"]) == (
+        new,
+        score.response,
+        score.score,
     ):
         return False
     if counts:
@@ -314,12 +311,9 @@ def require_judge(study: Study, judge: str) -> dict[str, Any]:
     return settings
 
 
-def _is_newer(response: StoredResponse, score: Score) -> bool:
-    """Return whether the score that counts has another scorer or an older version of this one."""
-    return response.counts is None or (response.counts["scorer"], response.counts["scorer_version"]) != (
-        score.scorer,
-        str(score.version),
-    )
+def _scorer_of(response: StoredResponse) -> tuple[str, str] | None:
+    counts = response.counts
+    return None if counts is None else (counts["scorer"], counts["scorer_version"])
 
 
 def _in_words(status: str, correct: bool | None) -> str:

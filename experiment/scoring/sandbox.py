@@ -431,45 +431,46 @@ def run_program(
 
     ``tests``: statements, each of which raises if the program is wrong (``assert …``).
     """
+    examined = [examine(test, setup) for test in tests]
+    judging = [(test.judgement, test.asked) for test in examined]
+    result = _result_of(program, setup, [test.steps for test in examined], judging, limits)
+    if isinstance(result, str):
+        return Ran("ended", 0, len(tests), result)
+    return _fate(result, len(tests), sum(test.on_trust for test in examined), limits)
+
+
+def _result_of(
+    program: str,
+    setup: str,
+    tests: Sequence[Sequence[Step]],
+    judging: Sequence[tuple[str, int]] | None,
+    limits: SandboxLimits,
+) -> dict[str, Any] | str:
+    """Return what the child reports of a program and its tests, or of their values without a judge; or else why it ended."""
     if sys.platform != "linux":
         raise _unavailable(f"there are none on {sys.platform}")
-    examined = [examine(test, setup) for test in tests]
     asking = {
         "setup": setup,
         "program": program,
-        "tests": [test.steps for test in examined],
+        "tests": tests,
         "calls": _calls(os.uname().machine),
         **asdict(limits),
     }
-    judging = [(test.judgement, test.asked) for test in examined]
-    output, complaint, code = _run_child((asking, judging), 2 * limits.wall_seconds + _TO_BEGIN)
+    processes = 1 if judging is None else 2
+    output, complaint, code = _run_child((asking, judging), processes * limits.wall_seconds + _TO_BEGIN)
     if code == _REFUSED:
         raise _unavailable(complaint)
     try:
-        result: dict[str, Any] = json.loads(output)
+        return dict(json.loads(output))
     except ValueError:
-        return Ran("ended", 0, len(tests), f"exit code {code} {complaint}".strip())
-    return _fate(result, len(tests), sum(test.on_trust for test in examined), limits)
+        return f"exit code {code} {complaint}".strip()
 
 
 def evaluate(program: str, expression: str, limits: SandboxLimits = LIMITS) -> tuple[str | None, str | None]:
     """Run a program in a sandbox and return the text that an expression gives after it; None, and why, if it gives none."""
-    if sys.platform != "linux":
-        raise _unavailable(f"there are none on {sys.platform}")
-    asking = {
-        "setup": "",
-        "program": program,
-        "tests": [[("ask", expression)]],
-        "calls": _calls(os.uname().machine),
-        **asdict(limits),
-    }
-    output, complaint, code = _run_child((asking, None), limits.wall_seconds + _TO_BEGIN)
-    if code == _REFUSED:
-        raise _unavailable(complaint)
-    try:
-        result: dict[str, Any] = json.loads(output)
-    except ValueError:
-        return None, f"exit code {code} {complaint}".strip()
+    result = _result_of(program, "", [[("ask", expression)]], None, limits)
+    if isinstance(result, str):
+        return None, result
     if not result.get("tests"):
         return None, _fate(result | {"tests": None}, 1, 0, limits).why
     (answer,) = result["tests"]
@@ -664,67 +665,42 @@ def execute_programs(
     with store.read() as connection, ThreadPoolExecutor(workers) as pool:
         stream = responses(study, connection, reader=reader)
         while batch := list(islice(stream, AT_ONCE)):
-            judged = pool.map(lambda response: _judged(response, tested, limits), batch)
-            scored = [done for done in map(_noted(outcome), batch, judged) if done is not None]
+            programs = [response for response in batch if _is_program(response)]
+            scored = []
+            judged = pool.map(lambda response: _judged(response, tested, limits), programs)
+            for response, (score, ran) in zip(programs, judged, strict=True):
+                if score is None:
+                    outcome.unknown += 1
+                    continue
+                if ran is None:
+                    outcome.unread += 1
+                else:
+                    outcome.programs += 1
+                    outcome.on_trust += ran.on_trust
+                    outcome.fates[response.reader, ran.fate] += 1
+                compared = ("scorer", "response", "correct", "score")
+                if any((response.counts or {}).get(name, ...) != getattr(score, name) for name in compared):
+                    scored.append((response, score))
             if not dry_run:
                 write_scores(store, scored)
     return outcome
 
 
-@dataclass(frozen=True)
-class _Verdict:
-    score: Score
-    ran: Ran | None
-    known: bool = True
+def _is_program(response: StoredResponse) -> bool:
+    return response.trial["steps"][-1].get("read_as") == "code" and not response.trial.get("is_practice")
 
 
-def _judged(response: StoredResponse, tested: Mapping[str, Item], limits: SandboxLimits) -> _Verdict | None:
-    """Return the score of one response; None if it is not a program."""
-    if response.trial["steps"][-1].get("read_as") != "code" or response.trial.get("is_practice"):
-        return None
+def _judged(
+    response: StoredResponse, tested: Mapping[str, Item], limits: SandboxLimits
+) -> tuple[Score | None, Ran | None]:
+    """Return the score of a program and its run: none of a reply that holds no program, neither to an item that is unknown."""
     read = response.scored()
     named = replace(read, scorer=f"{EXECUTED}-{VERSION}", version=VERSION)
     if read.response_status != "valid" or read.response is None:
-        return _Verdict(named, None)
+        return named, None
     item = tested.get(str(response.trial["item_id"]))
     if item is None:
-        return _Verdict(named, None, known=False)
+        return None, None
     tests: Sequence[str] = item.key["tests"]
     ran = run_program(read.response, tests, setup=str(item.key.get("setup") or ""), limits=limits)
-    passed = ran.fate == "passed"
-    score = replace(named, correct=passed, score=ran.held / len(tests))
-    return _Verdict(score, ran)
-
-
-def _noted(outcome: Executed) -> Any:
-    def note(response: StoredResponse, verdict: _Verdict | None) -> tuple[StoredResponse, Score] | None:
-        if verdict is None:
-            return None
-        if not verdict.known:
-            outcome.unknown += 1
-            return None
-        if verdict.ran is None:
-            outcome.unread += 1
-        else:
-            outcome.programs += 1
-            outcome.on_trust += verdict.ran.on_trust
-            outcome.fates[response.reader, verdict.ran.fate] += 1
-        return (response, verdict.score) if _is_new(response, verdict.score) else None
-
-    return note
-
-
-def _is_new(response: StoredResponse, score: Score) -> bool:
-    """Return whether a score differs from the one that counts."""
-    current = response.counts
-    return current is None or (
-        current["scorer"],
-        current["response"],
-        current["correct"],
-        current["score"],
-    ) != (
-        score.scorer,
-        score.response,
-        score.correct,
-        score.score,
-    )
+    return replace(named, correct=ran.fate == "passed", score=ran.held / len(tests)), ran

@@ -23,21 +23,21 @@ FLOOR_AS = f"{BESIDE}similarity of different answers:"
 """The same for the cosine of an answer about an intact text with the reader's answers about other texts."""
 OWN_ANSWER, RIGHT_ANSWER, REFERENCE = "own answer about the intact text", "right answer", "reference program"
 SIMILARITY_COLUMNS = {
-    "session_id": Column("session_id", "string", None, "the session"),
-    "trial_index": Column("trial_index", "integer", None, "the trial"),
-    "attempt": Column("attempt", "integer", None, "its attempt"),
-    "use": Column("use", "string", None, "the model that turned texts into vectors"),
-    "compared_with": Column(
-        "compared_with", "string", None, f"{OWN_ANSWER}, {RIGHT_ANSWER}, or {REFERENCE} of the data set"
-    ),
-    "similarity": Column("similarity", "number", None, "cosine of both texts' vectors"),
-    "unrelated": Column(
-        "unrelated",
-        "number",
-        None,
-        "of an answer about an intact text: mean cosine with the same reader's answers about the other intact texts, which an answer "
-        "about that text exceeds",
-    ),
+    name: Column(name, kind, None, prose)
+    for name, kind, prose in (
+        ("session_id", "string", "the session"),
+        ("trial_index", "integer", "the trial"),
+        ("attempt", "integer", "its attempt"),
+        ("use", "string", "the model that turned texts into vectors"),
+        ("compared_with", "string", f"{OWN_ANSWER}, {RIGHT_ANSWER}, or {REFERENCE} of the data set"),
+        ("similarity", "number", "cosine of both texts' vectors"),
+        (
+            "unrelated",
+            "number",
+            "of an answer about an intact text: mean cosine with the same reader's answers about the other intact texts, which an "
+            "answer about that text exceeds",
+        ),
+    )
 }
 
 Place = tuple[str, int, int]
