@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 from random import Random
 from typing import Any, TypeVar
 
@@ -84,10 +85,7 @@ def labels_of_classes(labels: Sequence[str], label_map: int) -> dict[str, str]:
 
 def conditions(items: Sequence[Item]) -> int:
     """Return the number of conditions of each test item (1 if nothing varies within items)."""
-    counts: dict[str, int] = {}
-    for item in items:
-        if item.role == "test":
-            counts[item.item_id] = counts.get(item.item_id, 0) + 1
+    counts = Counter(item.item_id for item in items if item.role == "test")
     if not counts:
         raise UserError("there are no test items", mend="Check the materials and run `wrods build` again.")
     most = max(counts.values())
@@ -102,15 +100,7 @@ def conditions(items: Sequence[Item]) -> int:
 
 
 def list_ids(study: Study, items: Sequence[Item], *, label_maps: str = "balanced") -> list[int]:
-    """Return the study's list numbers, from 1.
-
-    Parameters
-    ----------
-    items : sequence of Item
-        All built items of the study.
-    label_maps : str
-        ``balanced``, or ``fixed`` for only the lists with labels as written.
-    """
+    """Return the study's list numbers, from 1; with ``label_maps`` ``fixed`` only those with labels as written."""
     rows, maps = _rows(study, items), count_label_maps(study)
     n_maps = 1 if label_maps == "fixed" else maps
     return [
@@ -160,10 +150,16 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
     families = [
         list(versions) for _, versions in groupby(tested, key=lambda item: (item.set_name, item.item_id))
     ]
+    by_answer = study.controls is not None and study.own is not None and study.own[1].by_answer
     groups = [
-        (family[0].set_name, *_same_in_all(family), *_class_of(study, family[0])) for family in families
+        (family[0].set_name, *_same_in_all(family), *([str(family[0].answer)] if by_answer else ()))
+        for family in families
     ]
-    place = _first_ranks(groups) if study.controls is not None else dict.fromkeys(groups, 0)
+    # each group's count begins at the end of the previous one, so that remainders rotate
+    place, begin = {}, 0
+    for group, size in Counter(groups).items():
+        place[group] = begin if study.controls is not None else 0
+        begin += size
     chosen = []
     for family, group in zip(families, groups, strict=True):
         chosen.append(family[(place[group] + row) % n_conditions])
@@ -174,21 +170,6 @@ def items_of_list(study: Study, items: Sequence[Item], list_id: int) -> list[Ite
 def is_shown_at(item: Item, held: Mapping[str, str]) -> bool:
     """Return whether sessions of these levels show an item: one made for a level is shown at no other."""
     return all(item.condition.get(factor, level) == level for factor, level in held.items())
-
-
-def _first_ranks(groups: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], int]:
-    """Return where each group's count begins: at the end of the previous one, so that remainders rotate."""
-    sizes = Counter(groups)
-    starts: dict[tuple[str, ...], int] = {}
-    for group in dict.fromkeys(groups):
-        starts[group] = sum(sizes[earlier] for earlier in starts)
-    return starts
-
-
-def _class_of(study: Study, item: Item) -> list[str]:
-    """Return the correct answer if conditions are also balanced within the items of each."""
-    is_balanced = study.controls is not None and study.own is not None and study.own[1].by_answer
-    return [str(item.answer)] if is_balanced else []
 
 
 def _same_in_all(family: Sequence[Item]) -> list[str]:
@@ -233,21 +214,11 @@ def block_items(study: Study, chosen: Sequence[Item], number: int, list_id: int)
 
 @dataclass(frozen=True)
 class SessionPlace:
-    """The place of a session in the design.
+    """The place of a session in the design."""
 
-    Attributes
-    ----------
-    list_id : int
-        Row of the Latin square, label map and levels between sessions, from 1.
-    session_key : str or None
-        Seed of the session's order; models leave it out and share the list's order.
-    order_row : int
-        Row of the balanced order of sets or blocked conditions: the number of the list's earlier sessions.
-    """
-
-    list_id: int
-    session_key: str | None = None
-    order_row: int = 0
+    list_id: int  # from 1: row of the Latin square, label map and levels between sessions
+    session_key: str | None = None  # seed of the order; models have none and share the list's order
+    order_row: int = 0  # row of the balanced order of sets or blocked conditions: the list's earlier sessions
 
 
 def ordered(
@@ -269,15 +240,18 @@ def ordered(
     draw = generator(study.seed, "order", place.list_id, place.session_key)
     mixed = list(chosen)
     draw.shuffle(mixed)
+    name_of: Callable[[Item], str]
     if order == "by_set":
-        name_of = _set_of
+        name_of = attrgetter("set_name")
     elif settings.get("conditions") == "blocked":
         name_of = _condition_of
     else:
         return mixed if order == "mixed" else _constrained(study, mixed, order, place)
-    names = _names(chosen, name_of)
+    # all lists share this order of names
+    names = sorted({name_of(item) for item in chosen})
     row = place.order_row + int(place_among_lists * balanced_rows(len(names)))
-    together = _together(mixed, balanced_order(names, row), name_of)
+    balanced = balanced_order(names, row)
+    together = sorted(mixed, key=lambda item: balanced.index(name_of(item)))
     if order in ("mixed", "by_set"):
         return together
     runs = (list(run) for _, run in groupby(together, key=name_of))
@@ -334,35 +308,22 @@ def possible_orders(study: Study, items: Sequence[Item]) -> list[str]:
             continue
         where, rules = ("procedure", place, "block", "order"), OrderRules.of(given)
         _require_order_names(study, items, rules, where)
-        tested: dict[tuple[Any, ...], int] = {}
+        is_blocked = settings.get("conditions") == "blocked"
+        tested: dict[frozenset[Any], int] = {}
         lists = list_ids(study, items)
         for list_id in lists:
             shown = block_items(study, items_of_list(study, items, list_id), number, list_id)
             trials = [as_ordered_trial(item, rules) for item in shown]
-            if settings.get("conditions") == "blocked":
-                runs = [
-                    [trial for trial in trials if trial.condition == condition]
-                    for condition in dict.fromkeys(trial.condition for trial in trials)
-                ]
-            else:
-                runs = [trials]
-            for run in runs:
-                key = tuple(
-                    sorted(
-                        Counter((*trial.values.items(), trial.condition) for trial in run).items(), key=repr
-                    )
-                )
-                if (
-                    tested.setdefault(key, list_id) == list_id
-                    and (why := why_impossible(run, rules)) is not None
-                ):
+            runs: dict[str | None, list[OrderedTrial]] = {}
+            for trial in trials:
+                runs.setdefault(trial.condition if is_blocked else None, []).append(trial)
+            for run in runs.values():
+                key = frozenset(Counter((*trial.values.items(), trial.condition) for trial in run).items())
+                is_new = tested.setdefault(key, list_id) == list_id
+                if is_new and (why := why_impossible(run, rules)) is not None:
                     name, reason = why
-                    faults.append(
-                        UserError(
-                            f"{study.place(*where, *name.split('.'))}: list {list_id}: {reason.message}",
-                            mend=reason.mend,
-                        )
-                    )
+                    told = f"{study.place(*where, *name.split('.'))}: list {list_id}: {reason.message}"
+                    faults.append(UserError(told, mend=reason.mend))
             if faults:
                 break
         remarks.append(f"note: {study.place(*where)}: all {len(lists)} lists have an order that keeps it")
@@ -384,20 +345,6 @@ def _require_order_names(
         for name in names:
             if name not in known and name not in columns:
                 raise unknown_name(f"{study.place(*where, rule, name)}: {rule}", name, known)
-
-
-def _together(items: Sequence[Item], names: Sequence[str], name_of: Callable[[Item], str]) -> list[Item]:
-    place = {name: number for number, name in enumerate(names)}
-    return sorted(items, key=lambda item: place[name_of(item)])
-
-
-def _names(items: Sequence[Item], name_of: Callable[[Item], str]) -> list[str]:
-    """Return names in an order that all lists share."""
-    return sorted({name_of(item) for item in items})
-
-
-def _set_of(item: Item) -> str:
-    return item.set_name
 
 
 def _condition_of(item: Item) -> str:

@@ -46,13 +46,7 @@ def description_of(field: str) -> str:
 
 
 def with_media(folder: Path, fields: Mapping[str, str], items: Sequence[Item]) -> list[Item]:
-    """Return items with kind, name, hash and description of their files; ``fields`` that name files have their kind.
-
-    Raises
-    ------
-    UserError
-        Every file that is missing, outside of the study's folder, too large, or not of its kind.
-    """
+    """Return items with kind, name, hash and description of their files; ``fields`` that name files have their kind."""
     faults: dict[str, UserError] = {}
     made = []
     for item in items:
@@ -137,13 +131,7 @@ def served_name(file: Mapping[str, Any]) -> str:
 
 
 def served_files(folder: Path, items: Iterable[Item]) -> dict[str, Path]:
-    """Return the files of items by the names under which pages load them.
-
-    Raises
-    ------
-    UserError
-        Every file that is missing, or was changed after the items were built.
-    """
+    """Return the files of items by the names under which pages load them; each must be there as it was built."""
     served: dict[str, Path] = {}
     faults: dict[str, UserError] = {}
     for file in (file for item in items for file in item.key.get(KEY, {}).values()):

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from analysis.plan import listing
+from stimuli.audit.findings import counted
 from stimuli.errors import UserError
 
 Value = str | None
@@ -49,23 +51,18 @@ class OrderRules:
 
     def in_words(self) -> list[str]:
         """Describe the rules in phrases."""
-        return [
-            *(
-                f"at most {_trials(most)} in a row with the same {name}"
-                for name, most in self.at_most_in_a_row.items()
-            ),
-            *(
-                f"at least {_trials(least)} between two with the same {name}"
-                for name, least in self.at_least_apart.items()
-            ),
-            *(
-                [f"at least {_fillers(self.fillers_between)} between two test trials"]
-                if self.fillers_between
-                else []
-            ),
-            *([f"at least {_fillers(self.fillers_first)} first"] if self.fillers_first else []),
-            *(["each condition after each other one equally often (±1)"] if self.is_balanced else []),
-        ]
+        phrases = []
+        for name, most in self.at_most_in_a_row.items():
+            phrases.append(f"at most {counted(most, 'trial')} in a row with the same {name}")
+        for name, least in self.at_least_apart.items():
+            phrases.append(f"at least {counted(least, 'trial')} between two with the same {name}")
+        if self.fillers_between:
+            phrases.append(f"at least {counted(self.fillers_between, 'filler')} between two test trials")
+        if self.fillers_first:
+            phrases.append(f"at least {counted(self.fillers_first, 'filler')} first")
+        if self.is_balanced:
+            phrases.append("each condition after each other one equally often (±1)")
+        return phrases
 
     def parts(self) -> Iterator[tuple[str, OrderRules]]:
         """Yield each single rule, with its place in the study."""
@@ -78,14 +75,6 @@ class OrderRules:
                 yield name, OrderRules(**{name: number})
         if self.is_balanced:
             yield "transitions", OrderRules(is_balanced=True)
-
-
-def _trials(number: int) -> str:
-    return f"{number} trial{'s' if number > 1 else ''}"
-
-
-def _fillers(number: int) -> str:
-    return f"{number} filler{'s' if number > 1 else ''}"
 
 
 def joined(parts: Sequence[OrderRules]) -> OrderRules:
@@ -116,13 +105,8 @@ def find_order(
 ) -> list[int] | None:
     """Return the trials' places in an order that keeps the rules; None if there is none.
 
-    An exhaustive search follows the short ones unless it is declined. Which kinds of trials the order has, and whether there is
-    one, depends on the draws and the numbers of trials alone, not on the order of ``trials``.
-
-    Raises
-    ------
-    Undecided
-        The search ended at its limit.
+    An exhaustive search follows the short ones unless it is declined; :class:`Undecided` is raised if it ends at its limit. Which
+    kinds of trials the order has, and whether there is one, depends on the draws and the numbers of trials alone.
     """
     places: dict[Kind, list[int]] = {}
     for place, trial in enumerate(trials):
@@ -149,7 +133,7 @@ def why_impossible(trials: Sequence[OrderedTrial], rules: OrderRules) -> tuple[s
     except Undecided:
         names = [name for name, _ in rules.parts()]
         return names[0], UserError(
-            f"no order that keeps {_listed(names)} was found or ruled out in {MOST_NODES:,} steps",
+            f"no order that keeps {listing(names)} was found or ruled out in {MOST_NODES:,} steps",
             mend="Relax one of them.",
         )
     names = _conflict(trials, rules)
@@ -159,20 +143,20 @@ def why_impossible(trials: Sequence[OrderedTrial], rules: OrderRules) -> tuple[s
     if set(names) == {"fillers_between", "fillers_first"}:
         return names[0], _lacking_fillers(trials, rules)
     return names[0], UserError(
-        f"no order keeps {_listed(names)} together, although each alone can be kept",
+        f"no order keeps {listing(names)} together, although each alone can be kept",
         mend="Relax one of them.",
     )
 
 
 def _conflict(trials: Sequence[OrderedTrial], rules: OrderRules) -> list[str]:
     """Return the places of a smallest set of rules that no order of the trials keeps."""
-    parts = list(rules.parts())
+    parts = dict(rules.parts())
     for size in range(1, len(parts)):
-        for chosen in itertools.combinations(parts, size):
+        for names in itertools.combinations(parts, size):
             with contextlib.suppress(Undecided):
-                if find_order(trials, joined([part for _, part in chosen]), Random(0)) is None:
-                    return [name for name, _ in chosen]
-    return [name for name, _ in parts]
+                if find_order(trials, joined([parts[name] for name in names]), Random(0)) is None:
+                    return list(names)
+    return list(parts)
 
 
 def _reason(name: str, trials: Sequence[OrderedTrial], rule: OrderRules) -> UserError:
@@ -207,10 +191,6 @@ def _lacking_fillers(trials: Sequence[OrderedTrial], rule: OrderRules) -> UserEr
         f"{told}; {tests} test trials need {needed} fillers, and there are {fillers}",
         mend=f"Add {needed - fillers} filler{'s' * (needed - fillers > 1)}.",
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _kinds_in_order(
@@ -256,10 +236,12 @@ class _Search:
             raise Undecided
         for kind in self._candidates():
             pair = self._pair(kind)
-            self._place(kind, pair)
+            self.order.append(kind)
+            self._place(kind, pair, 1)
             if self._is_possible() and self._completed():
                 return True
-            self._take_back(kind, pair)
+            self._place(kind, pair, -1)
+            self.order.pop()
         self.dead.add(state)
         return False
 
@@ -316,20 +298,16 @@ class _Search:
         """Return the transition that a kind would make, between two different conditions."""
         if not self.pairs or kind[-1] is None:
             return None
-        last = next((earlier[-1] for earlier in reversed(self.order) if earlier[-1] is not None), None)
+        last = self._last_condition()
         return None if last is None or last == kind[-1] else (last, kind[-1])
 
-    def _place(self, kind: Kind, pair: tuple[str, str] | None) -> None:
-        self.order.append(kind)
-        self.left[kind] -= 1
-        if pair:
-            self.follows[pair] += 1
+    def _last_condition(self) -> str | None:
+        return next((kind[-1] for kind in reversed(self.order) if kind[-1] is not None), None)
 
-    def _take_back(self, kind: Kind, pair: tuple[str, str] | None) -> None:
-        self.order.pop()
-        self.left[kind] += 1
+    def _place(self, kind: Kind, pair: tuple[str, str] | None, times: int) -> None:
+        self.left[kind] -= times
         if pair:
-            self.follows[pair] -= 1
+            self.follows[pair] += times
 
     def _is_possible(self) -> bool:
         """Return whether counts leave room for the trials that are left."""
@@ -386,10 +364,6 @@ class _Search:
         since = self._fillers_since_test()
         fillers = None if since is None else min(since, self.rules.fillers_between)
         early = min(len(self.order), self.rules.fillers_first)
-        last = (
-            next((kind[-1] for kind in reversed(self.order) if kind[-1] is not None), None)
-            if self.pairs
-            else None
-        )
+        last = self._last_condition() if self.pairs else None
         follows = tuple(self.follows[pair] for pair in self.pairs)
         return tuple(self.left.values()), runs, recent, fillers, early, last, follows

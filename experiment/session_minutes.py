@@ -36,13 +36,7 @@ class Duration:
 
 
 def session_duration(plan: Mapping[str, Any]) -> Duration:
-    """Return the estimated duration of a planned session for a participant.
-
-    Parameters
-    ----------
-    plan : mapping
-        From :func:`experiment.procedure.plan_session`.
-    """
+    """Return the estimated duration of a planned session for a participant."""
     seconds = spare = 0.0
     for screen in plan["screens"]:
         pages = screen.get("pages") or ([screen] if "text" in screen else [])
@@ -58,17 +52,10 @@ def session_duration(plan: Mapping[str, Any]) -> Duration:
 
 
 def shortest_seconds(plan: Mapping[str, Any], answered: Collection[int]) -> float:
-    """Return the seconds below which nobody can complete a planned session.
+    """Return the seconds below which nobody can complete a planned session, of whose trials some were answered (``trial_index``).
 
     The sum of what no page lets a participant skip: minimum times of screens; for each answered trial fixation, interval,
     primes and the minimum times of its steps; and 200 ms for each answer.
-
-    Parameters
-    ----------
-    plan : mapping
-        From :func:`experiment.procedure.plan_session`.
-    answered : collection of int
-        ``trial_index`` of the trials that were answered.
     """
     shortest = 0.0
     for screen in plan["screens"]:
@@ -77,7 +64,7 @@ def shortest_seconds(plan: Mapping[str, Any], answered: Collection[int]) -> floa
         for trial in screen.get("trials", []):
             if trial["trial_index"] in answered:
                 shortest += ((trial["fixation_ms"] or 0) + (trial["interval_ms"] or 0)) / 1000
-                shortest += sum(_shortest_step(step) for step in trial["steps"])
+                shortest += sum(map(_shortest_step, trial["steps"]))
     return shortest
 
 

@@ -55,10 +55,7 @@ class ShownSteps:
         self._drawn: dict[str, frozenset[tuple[str, str]]] = {}
 
     def has(self, settings: Mapping[str, Any], item: Item, between: Mapping[str, str]) -> bool:
-        """Return whether a trial has a step.
-
-        ``settings``: the step's; ``between``: the session's levels of factors between sessions.
-        """
+        """Return whether a trial has a step in a session with some levels of the factors between sessions."""
         only = settings.get("only")
         if only is None:
             return True
@@ -137,11 +134,8 @@ def _texts(values: Sequence[object]) -> list[str]:
 def check_shown_steps(study: Study, items: Sequence[Item]) -> list[str]:
     """Return a message for each restricted step that says how many items have it.
 
-    Raises
-    ------
-    UserError
-        Each name that no item has, each step that no trial has, and each item that has a step without what it shows or, where
-        others have one, without an answer.
+    Errors are names that no item has, steps that no trial has, and items whose step lacks what it shows, or an answer that
+    others have.
     """
     faults: list[UserError] = []
     remarks = []

@@ -76,48 +76,46 @@ def needs_of(study: Study, settings: ModelSettings, plan: Mapping[str, Any]) -> 
     trials = [trial for trial in trials_of(plan) if not trial["is_practice"]]
     labels = _scored(prompter, trials)
     requirements: list[ModelRequirement] = []
+
+    def require(need: Need, because: str) -> None:
+        requirements.append(ModelRequirement(need, because))
+
     is_forced = manner.context == "teacher_forced"
     if is_forced:
-        requirements.append(ModelRequirement("likelihoods", "the log-probability of what people answered"))
+        require("likelihoods", "the log-probability of what people answered")
     elif any(labels_of(trial["steps"][-1]) for trial in trials):
-        requirements.append(ModelRequirement("choices", "choices among labels"))
+        require("choices", "choices among labels")
     if labels:
         if not is_forced:
-            requirements.append(ModelRequirement("label_logprobs", "label_logprobs and margin of choices"))
-        long = [label for label in labels if _may_be_long(label)]
+            require("label_logprobs", "label_logprobs and margin of choices")
+        long = [label for label in labels if len(label.split()) > 1 or len(label) > SHORT_LABEL]
         short = next((label for label in labels if begins_another(label, labels)), None)
         if short is not None:
             longer = next(label for label in labels if label != short and label.startswith(short))
-            requirements.append(
-                ModelRequirement(
-                    "long_labels",
-                    f"labels of which one begins another ({short!r}, {longer!r}): {short!r} stands for answers that do not go on "
-                    "to the longer one, and if only first tokens are reported, the choice is read from the model's text",
-                )
+            require(
+                "long_labels",
+                f"labels of which one begins another ({short!r}, {longer!r}): {short!r} stands for answers that do not go on to "
+                "the longer one, and if only first tokens are reported, the choice is read from the model's text",
             )
         elif long:
-            requirements.append(
-                ModelRequirement("long_labels", f"labels that may be several tokens, such as {long[0]!r}")
-            )
+            require("long_labels", f"labels that may be several tokens, such as {long[0]!r}")
     if manner.reads and any(read_step(trial) for trial in trials):
-        requirements.append(ModelRequirement("surprisal", "surprisal of the words that are read"))
+        require("surprisal", "surprisal of the words that are read")
     if is_forced and any(trial["trial_type"] in TYPED for trial in trials):
-        requirements.append(ModelRequirement("long_labels", "the log-probability of what people typed"))
+        require("long_labels", "the log-probability of what people typed")
     if is_forced and any(points_of_slider(trial["steps"][-1]) for trial in trials):
-        requirements.append(
-            ModelRequirement("long_labels", "the log-probability of what people set on a slider")
-        )
+        require("long_labels", "the log-probability of what people set on a slider")
     if manner.presentation != "image" and (states := state_positions(study)):
-        requirements.append(ModelRequirement("states", f"hidden states ({', '.join(states)})"))
+        require("states", f"hidden states ({', '.join(states)})")
     replicates = int(study.get("models", "replicates", default=1))
     if replicates > 1:
-        requirements.append(ModelRequirement("sampling", f"{replicates} replicates that differ"))
+        require("sampling", f"{replicates} replicates that differ")
     if manner.presentation == "image":
-        requirements.append(ModelRequirement("pictures", "items as pictures"))
+        require("pictures", "items as pictures")
     if manner.system:
-        requirements.append(ModelRequirement("system_role", "instructions in a system message"))
+        require("system_role", "instructions in a system message")
     if settings.options.get("reasoning_effort") not in (None, "none"):
-        requirements.append(ModelRequirement("reasoning", "reasoning_tokens"))
+        require("reasoning", "reasoning_tokens")
     return requirements
 
 
@@ -128,10 +126,6 @@ def _scored(prompter: Prompter, trials: Sequence[Mapping[str, Any]]) -> list[str
         if labels_of(trial["steps"][-1]):
             labels |= dict.fromkeys(prompter.turn(trial, with_words=False).labels or ())
     return list(labels)
-
-
-def _may_be_long(label: str) -> bool:
-    return len(label.split()) > 1 or len(label) > SHORT_LABEL
 
 
 def replicates_alike(
@@ -192,23 +186,15 @@ def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed
             detail = row.detail or {}
             probe = detail.get(PROBE) or (detail.get("engine") or {}).get("probe")
             if isinstance(probe, Mapping):
-                capabilities = _capabilities(probe)
-                probes[capabilities.model, capabilities.base_url, capabilities.api] = (
-                    str(row.at),
-                    capabilities,
+                # without fields added by later versions
+                known = {
+                    field.name: probe[field.name] for field in fields(Capabilities) if field.name in probe
+                }
+                found = Capabilities(
+                    **{name: tuple(one) if isinstance(one, list) else one for name, one in known.items()}
                 )
+                probes[found.model, found.base_url, found.api] = str(row.at), found
     return probes
-
-
-def _capabilities(stored: Mapping[str, Any]) -> Capabilities:
-    """Return the capabilities of a stored probe, without fields added by later versions."""
-    names = {field.name for field in fields(Capabilities)}
-    given: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name, value in stored.items()
-        if name in names
-    }
-    return Capabilities(**given)
 
 
 def giving_of(
@@ -227,10 +213,16 @@ def giving_of(
                 remark="Not probed yet: `wrods check --probe` queries the server, as every run does first.",
             )
         probed_at, capabilities = probed
-        gaps = (*capabilities.gaps(needs), *_unused(settings, capabilities, needs))
+        gaps = capabilities.gaps(needs)
+        is_first_token = settings.options.get("label_scoring") != "whole"
+        if "long_labels" in needs and capabilities.prompt_logprobs and is_first_token:
+            gaps = [
+                *gaps,
+                f"{settings.name} can score whole labels, but the study requests only their first token: set label_scoring: whole.",
+            ]
         return KnownCapabilities(
             f"its probe of {probed_at[:10]}",
-            gaps,
+            tuple(gaps),
             lacks=frozenset(need for need in NEEDS if capabilities.gaps([need])),
         )
     if settings.kind == "hf":
@@ -242,19 +234,6 @@ def giving_of(
             lacks=frozenset((*OF_BASELINES, "surprisal", "reasoning", "pictures")),
         )
     return KnownCapabilities(None, remark=f"Only the package of {settings.use} knows what it can do.")
-
-
-def _unused(settings: ModelSettings, capabilities: Capabilities, needs: Sequence[Need]) -> list[str]:
-    """Return messages on what a server supports but the study's settings do not use."""
-    if (
-        "long_labels" in needs
-        and capabilities.prompt_logprobs
-        and settings.options.get("label_scoring") != "whole"
-    ):
-        return [
-            f"{settings.name} can score whole labels, but the study requests only their first token: set label_scoring: whole."
-        ]
-    return []
 
 
 OF_BASELINES: Mapping[Need, str] = {
@@ -278,7 +257,12 @@ def checkpoint_folder(settings: ModelSettings) -> Path | None:
     from experiment.models.local.checkpoints import find_source
 
     source = find_source(settings)
-    return Path(source.place) if source.is_folder else _downloaded(source.place, source.revision)
+    if source.is_folder:
+        return Path(source.place)
+    from huggingface_hub import try_to_load_from_cache
+
+    cached_file = try_to_load_from_cache(source.place, "config.json", revision=source.revision)
+    return Path(cached_file).parent if isinstance(cached_file, str) else None
 
 
 def _of_checkpoint(
@@ -312,14 +296,6 @@ def _of_checkpoint(
             f"{settings.name} has no system message in its chat template, so the instructions open the first user message."
         )
     return KnownCapabilities("its checkpoint", tuple(gaps), lacks=lacks)
-
-
-def _downloaded(name: str, revision: str | None) -> Path | None:
-    """Return the folder with a hub model's configuration if it was downloaded before."""
-    from huggingface_hub import try_to_load_from_cache
-
-    cached_file = try_to_load_from_cache(name, "config.json", revision=revision)
-    return Path(cached_file).parent if isinstance(cached_file, str) else None
 
 
 def _has_encoder(folder: Path) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,17 +131,7 @@ def _answers_with_options(study: Study) -> bool:
 def load_study(path: Path | str, faults: Faults | None = None) -> Study:
     """Return a validated study with its models: from a folder, or its ``study.yaml``.
 
-    Parameters
-    ----------
-    path : Path or str
-    faults : Faults, optional
-        As in :func:`experiment.study.read_study`.
-
-    Raises
-    ------
-    UserError
-        The folder or file is missing; without ``faults`` also if a setting breaks the format or is not meaningful: names
-        every error with line, value, rule and remedy.
+    Errors in its settings are added to ``faults`` if given, or else raised together.
     """
     faults_of_study = Faults() if faults is None else faults
     study = read_study(path, faults_of_study)
@@ -157,21 +147,14 @@ def load_study(path: Path | str, faults: Faults | None = None) -> Study:
     return study
 
 
-OPTIONS_OF_KIND: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("dtype", "quantisation", "device", "token_budget", "determinism"), ("hf",)),
-    **dict.fromkeys(
-        ("base_url", "key_env", "api", "api_version", "label_scoring", "label_only", "system_role"),
-        ("openai",),
-    ),
-    **dict.fromkeys(
-        ("extra_body", "price", "concurrency", "concurrency_start", "timeout", "cache", "probe"), ("openai",)
-    ),
-    **dict.fromkeys(("reasoning_effort", "thinking_tokens"), ("openai",)),
-    "lapse_rate": ("baseline",),
+_OF_KINDS = {
+    "hf": "dtype quantisation device token_budget determinism",
+    "openai": "base_url key_env api api_version label_scoring label_only system_role extra_body price concurrency "
+    "concurrency_start timeout cache probe reasoning_effort thinking_tokens",
+    "baseline": "lapse_rate",
 }
+OPTIONS_OF_KIND = {key: (kind,) for kind, keys in _OF_KINDS.items() for key in keys.split()}
 """Settings of one kind of model, which the others would ignore."""
-HERE = "hf"
-"""The kind whose settings a model inside a package has too: both run on this machine."""
 BUILT_IN = ("hf", "openai", "baseline")
 
 
@@ -187,19 +170,14 @@ def _check_questions_asked(study: Study) -> None:
     """Raise an error if models are to answer questions about participants where they cannot."""
     if study.get("models", "questions") != "asked":
         return
-    given = (
-        study.get("models", "yoke", default="lists"),
-        study.get("models", "context", default="independent"),
-    )
-    for reason, is_so in (
-        (
-            "no screen asks participants anything",
-            not any("questions" in one for one in study.get("procedure")),
-        ),
-        ("models follow the sessions of people", given[0] == "human" or given[1] == "teacher_forced"),
-        ("prompts are those of a paper, which asks nothing of the kind", "prompts" in study.published),
-    ):
-        if is_so:
+    follows = study.get("models", "yoke") == "human" or study.get("models", "context") == "teacher_forced"
+    faults = {
+        "no screen asks participants anything": all("questions" not in one for one in study.get("procedure")),
+        "models follow the sessions of people": follows,
+        "prompts are those of a paper, which asks nothing of the kind": "prompts" in study.published,
+    }
+    for reason, holds in faults.items():
+        if holds:
             raise UserError(
                 f"{study.place('models', 'questions')} is 'asked', and {reason}",
                 mend="Take `questions: asked` out.",
@@ -255,13 +233,8 @@ def _check_judge(study: Study, name: str, settings: Mapping[str, Any]) -> None:
 def _check_manner(study: Study, name: str, settings: Mapping[str, Any]) -> None:
     """Raise an error if a model's settings conflict, or have no meaning for its kind."""
     model = model_settings(study, name)
-    for key in model.options:
-        only = OPTIONS_OF_KIND.get(key)
-        if only is not None and model.kind not in only and model.kind in BUILT_IN:
-            raise UserError(
-                f"{study.place('models', 'who', name, key)}: {key} does not apply to {model.use}",
-                mend=f"It is a setting of {' and '.join(f'{kind}:…' for kind in only)}; take it out.",
-            )
+    if model.kind in BUILT_IN:
+        _check_kind(study, ("models", "who", name), model, model.options)
     if model.kind == "openai":
         _check_server(study, name, model)
     read_prompting_settings(study, model)
@@ -305,10 +278,15 @@ def _check_embeddings(study: Study) -> None:
             f"{study.place('models', 'embeddings', 'revision')}: revision does not apply to {model.use}",
             mend="A package holds one; take it out.",
         )
+    _check_kind(study, ("models", "embeddings"), model, given)
+
+
+def _check_kind(study: Study, place: tuple[str, ...], model: ModelSettings, given: Iterable[str]) -> None:
+    """Raise an error if a setting has no meaning for a kind of model; one inside a package runs here, as a checkpoint does."""
     for key in given:
-        only = OPTIONS_OF_KIND.get(key)
-        if only is not None and (HERE if model.kind == "package" else model.kind) not in only:
+        kinds = OPTIONS_OF_KIND.get(key)
+        if kinds is not None and ("hf" if model.kind == "package" else model.kind) not in kinds:
             raise UserError(
-                f"{study.place('models', 'embeddings', key)}: {key} does not apply to {model.use}",
-                mend=f"It is a setting of {' and '.join(f'{kind}:…' for kind in only)}; take it out.",
+                f"{study.place(*place, key)}: {key} does not apply to {model.use}",
+                mend=f"It is a setting of {' and '.join(f'{kind}:…' for kind in kinds)}; take it out.",
             )

@@ -28,18 +28,6 @@ STANDS_FOR = {"stop_later_link_until": "stop_later_until", "slider_hint": "pleas
 LATER_PROMPTS = frozenset({"scale", "rate_number"})
 """Prompts that own texts of earlier versions lack; only studies with ratings need them."""
 
-__all__ = [
-    "OWN_FILE",
-    "Own",
-    "Pack",
-    "find_pack",
-    "pack_for",
-    "read_own",
-    "ready_questions",
-    "wording",
-    "wording_language",
-]
-
 
 @cache
 def _wordings() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Simulated readers: human-like answers and times with known effects, through the real API or the real page.
+"""Simulated readers: human-like answers and times with known effects, through the real API.
 
 The simulated effects are stored as the *truth*, so that the report can compare them with the recovered ones. Simulated readers
 never count as data.

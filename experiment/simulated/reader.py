@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 
@@ -24,7 +24,7 @@ from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.questions import is_eligible
 from experiment.procedure.steps import parts_of, region_lines, region_names
-from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects, level_of
+from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects, Typing, level_of
 from experiment.store import Store, records
 from experiment.study import Study
 from experiment.study.questionnaires import is_asked
@@ -43,12 +43,8 @@ from experiment.trials import (
 )
 from experiment.trials.own import simulate_record
 from stimuli.errors import UserError, unknown_name
-from stimuli.item import ChangeRecord, Item
+from stimuli.item import ChangeRecord
 from stimuli.seeds import generator
-
-if TYPE_CHECKING:
-    from experiment.procedure.steps import region_names
-from experiment.simulated.truth import Typing
 
 RETRIES = 6
 
@@ -229,13 +225,8 @@ class SimulatedReader:
 
     def answer(self, trial: Mapping[str, Any]) -> dict[str, Any]:
         """Return the payload of one trial, as the page would send it (times in ms)."""
-        draw = generator(
-            self.seed,
-            "simulated answer",
-            self.name,
-            trial["item_id"],
-            json.dumps(trial["condition"], sort_keys=True),
-        )
+        condition = json.dumps(trial["condition"], sort_keys=True)
+        draw = generator(self.seed, "simulated answer", self.name, trial["item_id"], condition)
         lapse = generator(self.seed, "simulated lapse", self.name, trial["trial_index"])
         lapsed = lapse.random() < self.truth.lapses.rate
         right = draw.random() < 1 / (1 + math.exp(-self._value(self.truth.accuracy, "accuracy", trial)))
@@ -285,7 +276,21 @@ class SimulatedReader:
         read = next((step for step in trial["steps"] if step["step"] == "read"), None)
         by_itself = presented_ms(read) if read is not None and read.get("part_ms") else None
         is_cut = any(region.get("is_correct") is False and region["right_rt"] is None for region in regions)
+        is_read = read is not None and by_itself is None and not is_cut
+        has_moment = not (late or waits or answering.get("part_ms"))
         return {
+            **dict.fromkeys(("paint_ts", "early_keys", "insertions", "hint_ms")),
+            **dict.fromkeys(
+                (
+                    "dropped_frames",
+                    "hidden_ms",
+                    "blurred_ms",
+                    "paste_count",
+                    "keyless_chars",
+                    "early_responses",
+                ),
+                0,
+            ),
             "client_uuid": new_uuid(draw),
             "trial_index": trial["trial_index"],
             "attempt": 1,
@@ -293,26 +298,14 @@ class SimulatedReader:
             **({"recorded": {} if late else recorded} if recorded else {}),
             "timed_out": late,
             "rt": None if late or waits or answering["step"] in UNANSWERED else spent,
-            "reading_time": times["read"][1]
-            if read is not None and by_itself is None and not is_cut
-            else None,
+            "reading_time": times["read"][1] if is_read else None,
             "onset_ts": started,
-            "paint_ts": None,
-            "response_ts": None if late or waits or answering.get("part_ms") else started + spent,
-            "handler_ts": None if late or waits or answering.get("part_ms") else started + spent,
+            "response_ts": started + spent if has_moment else None,
+            "handler_ts": started + spent if has_moment else None,
             "frame_period": FRAME_MS,
-            "dropped_frames": 0,
-            "hidden_ms": 0,
-            "blurred_ms": 0,
             "first_key_ms": first_key if is_typed and not late else None,
             "typing_ms": spent - first_key if is_typed and not late else None,
-            "paste_count": 0,
-            "keyless_chars": 0,
             "key_log": None if late or keys is None else [list(key) for key in keys],
-            "early_responses": 0,
-            "early_keys": None,
-            "insertions": None,
-            "hint_ms": None,
             "prime_frames": frames,
             "prime_ms": None if frames is None else frames * FRAME_MS,
             "shown_frames": None if by_itself is None else round(by_itself / FRAME_MS),
@@ -406,28 +399,34 @@ class SimulatedReader:
 
     def _costs(self, trial: Mapping[str, Any], text: str) -> dict[int, float]:
         """Return the cost of changed words by their index between spaces."""
-        item: Item | None = self.items.get(
-            _key(trial["set"], trial["item_id"], self._of_item(trial["condition"]))
-        )
+        condition = {
+            name: level for name, level in trial["condition"].items() if name not in self.study.between
+        }
+        item = self.items.get(_key(trial["set"], trial["item_id"], condition))
         if item is None or not self.truth.words.changed:
             return {}
         starts = {name: text.find(shown) for name, shown in trial["shown"].items()}
-        return {
-            _word_at(text, starts[change["field"]] + change["start"]): self._cost(change)
-            for change in item.changes
-            if change.get("unit", "letter") == "letter" and starts[change["field"]] >= 0
-        }
+        costs = {}
+        for change in item.changes:
+            if change.get("unit", "letter") == "letter" and starts[change["field"]] >= 0:
+                before = text[: starts[change["field"]] + change["start"]]
+                # the index, among words between spaces, of the word that contains the change
+                costs[len(f"{before}x".split()) - 1] = self._cost(change)
+        return costs
 
     def _cost(self, change: ChangeRecord) -> float:
-        given, position = self.truth.words, position_of(change)
-        between = 0 if position == POSITIONS[3] else places_between(change)
+        """Return the cost of a change by its position in its word: external if both ends are changed."""
+        given = self.truth.words
+        permutation: Sequence[int | None] = change["permutation"]
+        touched = [place for place, origin in enumerate(permutation) if origin != place]
+        first, last = 0 in touched, len(permutation) - 1 in touched
+        position = POSITIONS[3 if first and last else 0 if first else 2 if last else 1]
+        # letters between the first and the last changed one: 0 for neighbours
+        between = max(touched[-1] - touched[0] - 1, 0) if touched and position != POSITIONS[3] else 0
         if position == POSITIONS[3] and position not in given.changed:
             position = POSITIONS[0]
         replaced = given.substituted if change["substituted"] else 1.0
         return given.changed.get(position, 0.0) * replaced * given.farther**between
-
-    def _of_item(self, condition: Mapping[str, str]) -> dict[str, str]:
-        return {factor: level for factor, level in condition.items() if factor not in self.study.between}
 
     def _value(self, effects: TrueEffects, purpose: str, trial: Mapping[str, Any]) -> float:
         participant = generator(self.seed, "simulated reader", purpose, self.name)
@@ -517,29 +516,6 @@ def _wrong_answer(step: Mapping[str, Any], trial: Mapping[str, Any], below: Call
         others = [option for option in step["options"] if option != trial["answer"]]
         return str((others or step["options"])[below(len(others) or len(step["options"]))])
     return str(step["text"] or step["ask"] or "?")
-
-
-def position_of(change: ChangeRecord) -> str:
-    """Return the position of a change in its word: external if both ends are changed, initial, final, or else internal."""
-    touched, last_place = _touched(change), len(change["permutation"]) - 1
-    first, last = 0 in touched, last_place in touched
-    return POSITIONS[3 if first and last else 0 if first else 2 if last else 1]
-
-
-def places_between(change: ChangeRecord) -> int:
-    """Return the number of letters between the first and the last changed one: 0 for neighbours."""
-    touched = _touched(change)
-    return max(touched[-1] - touched[0] - 1, 0) if touched else 0
-
-
-def _touched(change: ChangeRecord) -> list[int]:
-    permutation: Sequence[int | None] = change["permutation"]
-    return [place for place, origin in enumerate(permutation) if origin != place]
-
-
-def _word_at(text: str, start: int) -> int:
-    """Return the index, among words between spaces, of the word that contains a character."""
-    return len(f"{text[:start]}x".split()) - 1
 
 
 def _key(set_name: str, item_id: str, condition: Mapping[str, str]) -> tuple[str, str, str]:

@@ -23,127 +23,70 @@ POSITIONS = ("initial", "internal", "final", "external")
 class TrueEffects:
     """Fixed effects on one scale (logit, or log of milliseconds) and the variation of participants and items.
 
-    Attributes
-    ----------
-    intercept : float
-        At the reference level.
-    effects : mapping
-        Factor → level → difference from the reference level. ``a x b`` → ``level x level`` is what the combination adds to the
-        effects of its levels.
-    participant_sd, item_sd, slope_sd : float
-        SD of participants' and items' intercepts and of participants' effects.
-    residual_sd : float
-        SD of single times; unused for accuracy.
-    tail_ms : float
-        Mean of an exponential tail that is added to each time, ms; unused for accuracy.
-    learning : float
-        Added per natural logarithm of completed trials: positive for accuracy, negative for decreasing times.
+    ``effects``: factor → level → difference from the reference level; ``a x b`` → ``level x level`` is what the combination
+    adds to the effects of its levels.
     """
 
-    intercept: float
+    intercept: float  # at the reference level
     effects: Mapping[str, Mapping[str, float]]
-    participant_sd: float
+    participant_sd: float  # of intercepts
     item_sd: float
-    slope_sd: float = 0.0
-    residual_sd: float = 0.0
-    tail_ms: float = 0.0
-    learning: float = 0.0
+    slope_sd: float = 0.0  # of participants' effects
+    residual_sd: float = 0.0  # of single times; unused for accuracy
+    tail_ms: float = 0.0  # mean of an exponential tail added to each time; unused for accuracy
+    learning: float = 0.0  # added per natural logarithm of completed trials
 
 
 @dataclass(frozen=True)
 class TrueRating(TrueEffects):
-    """A rating: a normal value with ``residual_sd`` around a reader's mean, cut at thresholds or clipped to the scale.
-
-    Attributes
-    ----------
-    thresholds : sequence of float
-        The values between neighbouring buttons, one less than there are buttons; without them, and for sliders, the value is
-        in points of the scale, of which the nearest is chosen.
-    """
+    """A rating: a normal value with ``residual_sd`` around a reader's mean, cut at thresholds or clipped to the scale."""
 
     residual_sd: float = 1.0
     thresholds: Sequence[float] = ()
+    """Values between neighbouring buttons; without them, and for sliders, the value is in points, the nearest of which is chosen."""
 
 
 @dataclass(frozen=True)
 class Lapses:
-    """Trials with a lapse of attention: answers by chance, times from another distribution.
+    """Trials with a lapse of attention: answers by chance, times from another distribution."""
 
-    Attributes
-    ----------
-    rate : float
-        Proportion of trials, 0 to 1.
-    slower : float
-        Factor for the time of such a trial.
-    """
-
-    rate: float = 0.0
-    slower: float = 2.0
+    rate: float = 0.0  # proportion of trials
+    slower: float = 2.0  # factor for the time of such a trial
 
 
 @dataclass(frozen=True)
 class Words:
     """Word-by-word reading: the cost of a word, and of a word whose letters changed, by the position of the change.
 
-    Attributes
-    ----------
-    word_ms, letter_ms : float
-        Time per word, and per letter, ms (median).
-    changed : mapping
-        initial, internal, final, external → added to the log time of a word changed there; without external, a change of both
-        ends costs as much as an initial one.
-    substituted : float
-        Factor for that cost if letters were replaced by others.
-    farther : float
-        Factor for that cost per letter between the outermost changed letters; a change of both ends spans the whole word, and
-        has the cost of ``external``.
-    spill_over : float
-        Share of that cost that the next word has as well, 0 to 1.
-    residual_sd, participant_sd : float
-        SD of the log of a word's time, and of participants.
+    ``changed``: initial, internal, final, external → added to the log time of a word changed there; without external, a change
+    of both ends costs as much as an initial one.
     """
 
-    word_ms: float = 180.0
-    letter_ms: float = 18.0
+    word_ms: float = 180.0  # median time per word
+    letter_ms: float = 18.0  # and per letter
     changed: Mapping[str, float] = field(default_factory=dict)
-    substituted: float = 1.0
-    farther: float = 1.0
-    spill_over: float = 0.3
-    residual_sd: float = 0.3
+    substituted: float = 1.0  # factor for that cost if letters were replaced by others
+    farther: float = 1.0  # factor per letter between the outermost changed letters, except with both ends
+    spill_over: float = 0.3  # share of that cost that the next word has as well
+    residual_sd: float = 0.3  # of the log of a word's time
     participant_sd: float = 0.15
 
 
 @dataclass(frozen=True)
 class Regions:
-    """What conditions do to the times on the words of named regions.
-
-    Attributes
-    ----------
-    effects : mapping
-        Region → factor → level → added to the log time of each of its words.
-    """
+    """What conditions add to the log times of words: region → factor → level → addition to each of its words."""
 
     effects: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Typing:
-    """Typing of an answer, after the time to think of it.
+    """Typing of an answer, after the time to think of it."""
 
-    Attributes
-    ----------
-    key_ms : float
-        Median time between two keys, ms; with 0, answers have no keys, and the time is that of the whole answer.
-    participant_sd, residual_sd : float
-        SD of the log of that time over participants, and of single keys.
-    word_pause_ms : float
-        Mean of an exponential pause before a word, ms.
-    """
-
-    key_ms: float = 0.0
-    participant_sd: float = 0.3
-    residual_sd: float = 0.4
-    word_pause_ms: float = 150.0
+    key_ms: float = 0.0  # median time between two keys; with 0, answers have no keys
+    participant_sd: float = 0.3  # of the log of that time
+    residual_sd: float = 0.4  # of single keys
+    word_pause_ms: float = 150.0  # mean of an exponential pause before a word
 
 
 @dataclass(frozen=True)
@@ -200,13 +143,7 @@ DEPTHS = {"effects": 2, "changed": 1}
 
 
 def read_truth(file: Path) -> GroundTruth:
-    """Return the effects of simulated readers in a JSON file with the groups accuracy and time (lapses, words, typing, regions).
-
-    Raises
-    ------
-    UserError
-        The file is missing or broken, or a group or setting in it is unknown, missing or out of range.
-    """
+    """Return the effects of simulated readers in a JSON file; its groups are those of :data:`GROUPS`."""
     try:
         given = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:

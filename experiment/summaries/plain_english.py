@@ -43,6 +43,7 @@ from experiment.study.study import study_plan
 from experiment.summaries.model_costs import cost_words, judging_of
 from experiment.trials import RATED, TYPED, UNANSWERED, labels_of
 from experiment.trials.own import describe_types
+from stimuli.audit.findings import counted
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
@@ -152,7 +153,7 @@ def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 def _of_model(described: Mapping[str, Any]) -> str:
     return (
-        f"{described['sessions']:,} session{'' if described['sessions'] == 1 else 's'}, {described['trials']:,} trials, roughly "
+        f"{counted(described['sessions'], 'session')}, {described['trials']:,} trials, roughly "
         f"{described['prompt_tokens']:,} prompt tokens; it {described['how']}."
         + "".join(f" {sentence}" for sentence in described["as_published"])
         + (f" {described['costs']}" if described["costs"] else "")
@@ -255,14 +256,6 @@ def _cell(item: Item) -> str:
     return ", ".join(item.condition.values()) or "all"
 
 
-def _first_lists(study: Study, items: Sequence[Item], lists: Sequence[int]) -> list[int]:
-    """Return the first list of each combination of levels between sessions; other lists' prompts have the same length."""
-    first_lists: dict[tuple[str, ...], int] = {}
-    for list_id in lists:
-        first_lists.setdefault(tuple(session_levels(study, items, list_id)["condition"].values()), list_id)
-    return list(first_lists.values())
-
-
 def _model(
     study: Study,
     items: Sequence[Item],
@@ -274,15 +267,14 @@ def _model(
     lists = list_ids(study, items, label_maps=study.get("models", "label_maps", default="balanced"))
     times = study.get("models", "prompt_variants", default=1) * study.get("models", "replicates", default=1)
     model = ModelSettings.of(settings, study.folder)
-    plans = [
-        plan,
-        *(
-            plan_session(study, items, list_id=list_id, is_of_model=True)
-            for list_id in _first_lists(study, items, lists)[1:]
-        ),
-    ]
-    counted = [prompt_characters(study, model, plan) for plan in plans]
-    n_trials, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*counted, strict=True))
+    # one list of each combination of levels between sessions: other lists' prompts have the same length
+    first_lists: dict[tuple[str, ...], int] = {}
+    for list_id in lists:
+        first_lists.setdefault(tuple(session_levels(study, items, list_id)["condition"].values()), list_id)
+    others = list(first_lists.values())[1:]
+    plans = [plan, *(plan_session(study, items, list_id=other, is_of_model=True) for other in others)]
+    sizes = [prompt_characters(study, model, plan) for plan in plans]
+    n_trials, characters, tokens = (sum(numbers) / len(plans) for numbers in zip(*sizes, strict=True))
     sessions = (study.get("participants", "wanted", default=1) if needs_people(study) else len(lists)) * times
     judge = settings.get("judge")
     judging = judging_of(study, model, model_settings(study, judge), plans, sessions) if judge else None
@@ -384,8 +376,13 @@ def session_told(
     """Describe a session of a study."""
     practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
     allowed = numbers["minutes_that_limits_allow"]
+    rules = study_plan(study)
+    criteria = [
+        f"{rules.signs.get(name, name)} ({bound})"
+        for name, bound in (rules.exclude.get("sessions") or {}).items()
+    ]
     return SessionSummary(
-        _materials(items, _corpus_of(study)) + _regions(study),
+        _materials(study, items) + _regions(study),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
         _lists(study, numbers, verbs) + _orders(study),
         _screens(study),
@@ -397,7 +394,7 @@ def session_told(
         else "",
         " ".join(filter(None, (_told_to_readers(study, plan, verbs), describe_types(study.own_types)))),
         papers_wording(study),
-        _session_rules(study),
+        f"Criteria for excluding sessions: {listing(criteria)}." if criteria else "",
         {
             factor: {
                 level: _in_words(given, study.factors.get(factor, {}).get(level))
@@ -406,14 +403,6 @@ def session_told(
             for factor, levels in _levels_told(study).items()
         },
     )
-
-
-def _session_rules(study: Study) -> str:
-    """State the study's criteria for excluding sessions; empty without any."""
-    plan = study_plan(study)
-    rules = (plan.exclude.get("sessions") or {}).items()
-    criteria = [f"{plan.signs.get(name, name)} ({bound})" for name, bound in rules]
-    return f"Criteria for excluding sessions: {listing(criteria)}." if criteria else ""
 
 
 def _in_words(told: Any, given: Any) -> str:
@@ -432,21 +421,16 @@ MOST_WORDS = 4
 """Most unchanged words that are listed with reasons; more are only counted."""
 
 
-def _corpus_of(study: Study) -> str:
-    """Return the corpus from which a study takes its items, as prose names it; empty without one."""
-    name = study.get("materials", "corpus", "name", default="")
-    return corpus_named(name).title if name else ""
-
-
-def _materials(items: Sequence[Item], corpus: str) -> str:
+def _materials(study: Study, items: Sequence[Item]) -> str:
     sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
     named = f" in {len(sets)} sets ({listing(sets)})" if len(sets) > 1 else ""
     roles: Counter[str] = Counter(
         role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
     )
-    other_items = [_counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
-    taken = f" from {corpus}" if corpus else ""
-    text = listing([f"{_counted(roles['test'], 'item')}{taken}{named}", *other_items])
+    other_items = [counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
+    corpus = study.get("materials", "corpus", "name")
+    taken = f" from {corpus_named(corpus).title}" if corpus else ""
+    text = listing([f"{counted(roles['test'], 'item')}{taken}{named}", *other_items])
     return f"{text}.{_left_intact(items)}"
 
 
@@ -499,7 +483,7 @@ def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -
         varied.append(
             f"the labels of answers {swapped if apart or maps > 2 else 'swapped in half of the sessions'}"
         )
-    lists = _counted(numbers["lists"], "list") + (f", with {' and '.join(varied)}" if varied else "")
+    lists = counted(numbers["lists"], "list") + (f", with {' and '.join(varied)}" if varied else "")
     if not study.factors:
         return f"{lists}."
     cells = numbers["trials_per_cell"].values()
@@ -508,7 +492,7 @@ def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -
     between = "once or twice" if most == 2 else f"{least} to {most} times"
     often = at_most if least == most else between if least else f"{at_most} at most"
     if len(cells) == 1:
-        return f"{lists}; a session {verbs['shows']} {_counted(most, 'item')}."
+        return f"{lists}; a session {verbs['shows']} {counted(most, 'item')}."
     return (
         f"{lists}; a session {verbs['shows']} each {'of its conditions' if apart else 'condition'} {often}."
     )
@@ -566,7 +550,7 @@ def _between(given: Mapping[str, Any]) -> str:
     if "where" in given:
         parts.append("rows in which " + " and ".join(f"{c} is {v}" for c, v in given["where"].items()))
     if "exemplars" in given:
-        parts.append(_counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
+        parts.append(counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":
         parts.append("labels of examples shuffled, so that they tell nothing")
     parts += [
@@ -628,8 +612,8 @@ def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, 
                 f"{verbs['ends']}" if comprehension["if_failed"] == "end" else f"{verbs['goes']} on, flagged"
             )
             sentences.append(
-                f"The instructions {verbs['are']} followed by {_counted(number, 'question')}, {of_them} to be answered correctly "
-                f"within {_counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
+                f"The instructions {verbs['are']} followed by {counted(number, 'question')}, {of_them} to be answered correctly "
+                f"within {counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
             )
         elif screen["kind"] == "questions" and not screen["screening"]:
             named_questions = listing(list(map(_question, screen["questions"])))
@@ -640,17 +624,17 @@ def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, 
             needed = (
                 ""
                 if passing is None
-                else f"; {passing:.0%}{of_last} {verbs['have']} to be correct within {_counted(screen['attempts'], 'attempt')}"
+                else f"; {passing:.0%}{of_last} {verbs['have']} to be correct within {counted(screen['attempts'], 'attempt')}"
             )
             sentences.append(
-                f"Practice ({_counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
+                f"Practice ({counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
             )
         elif screen["kind"] == "block":
             every = screen["break_every"]
             checked = sum(trial["is_attention_check"] for trial in screen["trials"])
             parts = [
-                f"{_counted(len(screen['trials']), 'trial')}",
-                *([_counted(checked, "attention check") + " among them"] if checked else []),
+                f"{counted(len(screen['trials']), 'trial')}",
+                *([counted(checked, "attention check") + " among them"] if checked else []),
                 *([f"a break after every {every}"] if every and every < len(screen["trials"]) else []),
                 *_restricted(screen["trials"]),
                 *(() if reads_in_other_ways else _reading(screen["trials"])),
@@ -695,13 +679,13 @@ def _question(question: Mapping[str, Any]) -> str:
     if "rows" in question:
         rows = [row for row in question["rows"] if not row["accept"]]
         scales = sorted({row["scale"] for row in rows if row["scale"]})
-        details.append(f"{_counted(len(rows), 'row')} of {len(question['options'])} points")
+        details.append(f"{counted(len(rows), 'row')} of {len(question['options'])} points")
         if "score" in question:
             details.append(f"{question['score']} of {' and of '.join(scales) or 'all'}")
         turned = sum(row["is_reversed"] for row in rows)
         details += [f"{turned} reversed"] if turned else []
         checks = len(question["rows"]) - len(rows)
-        details += [_counted(checks, "attention check")] if checks else []
+        details += [counted(checks, "attention check")] if checks else []
     for name, condition in question.get("only", {}).items():
         wanted = condition.get("values") or [f"{condition['from']:g} to {condition['to']:g}"]
         details.append(f"only after {name}: {' or '.join(wanted)}")
@@ -751,10 +735,6 @@ def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:
     return f"{verbs['gives']} feedback on {' and '.join(about)}, shown {shown}"
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
 def papers_wording(study: Study) -> str:
     """Return whose wording models' prompts have (``Lee & Lim (2024), H-TEST``); empty for wrods' own.
 
@@ -786,14 +766,20 @@ def sent_as_published(study: Study, settings: ModelSettings) -> list[str]:
     name = papers_prompt(study) if "prompts" in study.published else None
     if name is None or settings.kind == "baseline":
         return []
-    prompt = _prompt(name, study, settings)
+    # papers had other prompts with reasoning, and for local models
+    prompts, thinking = paper_prompts(), f"{name}_chain_of_thought"
+    strategy = settings.options.get("strategy", study.get("models", "strategy", default="direct"))
+    if strategy == "chain_of_thought" and thinking in prompts:
+        prompt = prompts[thinking]
+    else:
+        prompt = prompts[name if settings.kind == "hf" else name.removesuffix("_local")]
     papers = float(prompt["temperature"])
     temperature = float(str(settings.options.get("temperature", papers)))
-    room = _tokens(settings.options.get("max_tokens", prompt["max_tokens"]))
+    room = counted(int(str(settings.options.get("max_tokens", prompt["max_tokens"]))), "token")
     replicates = study.get("models", "replicates", default=1)
     answers = "one answer" if replicates == 1 else f"{replicates} answers"
     if settings.kind == "hf" and prompt.get("scored"):
-        drawn = f"temperature {papers:g}, at most {_tokens(prompt['max_tokens'])}"
+        drawn = f"temperature {papers:g}, at most {counted(prompt['max_tokens'], 'token')}"
         sentences = [
             f"Its labels are compared by their log-probability, so that nothing is drawn (the paper: {drawn})."
         ]
@@ -812,17 +798,3 @@ def sent_as_published(study: Study, settings: ModelSettings) -> list[str]:
             "end at the first line break, a chat model's opening line (“Sure! Here is …”) would be taken for its answer."
         )
     return sentences
-
-
-def _tokens(number: object) -> str:
-    return f"{number} token" if number == 1 else f"{number} tokens"
-
-
-def _prompt(name: str, study: Study, settings: ModelSettings) -> Mapping[str, Any]:
-    """Return the prompt for a model: papers had others with reasoning, and for local models."""
-    prompts = paper_prompts()
-    strategy = settings.options.get("strategy", study.get("models", "strategy", default="direct"))
-    thinking = f"{name}_chain_of_thought"
-    if strategy == "chain_of_thought" and thinking in prompts:
-        return prompts[thinking]
-    return prompts[name if settings.kind == "hf" else name.removesuffix("_local")]

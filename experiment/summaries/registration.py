@@ -84,15 +84,9 @@ def _variables(study: Study) -> Iterator[str]:
         yield f"- {name} (between sessions): {', '.join(levels)}"
     if not study.factors:
         yield "- no factor is varied"
-    yield f"- measured: {', '.join(sorted(_measures(study))) or 'accuracy and times'}"
-
-
-def _measures(study: Study) -> set[str]:
-    return {
-        f"{measure.name} ({measure.said})"
-        for plan in planned_analyses(study)
-        for measure in plan.measures.values()
-    }
+    planned = (measure for plan in planned_analyses(study) for measure in plan.measures.values())
+    measured = sorted({f"{measure.name} ({measure.said})" for measure in planned})
+    yield f"- measured: {', '.join(measured) or 'accuracy and times'}"
 
 
 def _materials(study: Study) -> Iterator[str]:
@@ -117,7 +111,10 @@ def _exclusions(study: Study) -> Iterator[str]:
     eligible = _eligible(study)
     yield "Participants must meet these criteria:" if eligible else "Anyone can take part."
     yield from (f"- {criterion}" for criterion in eligible)
-    yield _interruption(study)
+    given: Mapping[str, Any] = study.get("participants", "if_interrupted", default={})
+    then = WORDS["after_leaving"][given.get("then", "resume")]
+    within = f" within {given['within']}" if "within" in given else ""
+    yield f"Participants who leave before the end {then}{within}."
     plan = study_plan(study)
     lines = [f"- {rule}" for rule in rules_in_words(plan.exclude, plan.signs)]
     yield "These trials and sessions are excluded:" if lines else "No trial or session is excluded by a rule."
@@ -157,14 +154,6 @@ def _eligible(study: Study) -> list[str]:
 def _language(code: str) -> str:
     pack = find_pack(code)
     return f"{pack.english_name} ({code})" if pack else code
-
-
-def _interruption(study: Study) -> str:
-    """Return what happens to a session that is left before its end."""
-    given: Mapping[str, Any] = study.get("participants", "if_interrupted", default={})
-    then = WORDS["after_leaving"][given.get("then", "resume")]
-    within = f" within {given['within']}" if "within" in given else ""
-    return f"Participants who leave before the end {then}{within}."
 
 
 def _planned(study: Study) -> Iterator[str]:

@@ -26,13 +26,7 @@ REPORT_EVERY = 50
 
 
 def model_card(metrics: Mapping[str, Any]) -> str:
-    """Return the card's text with the contents of ``metrics.json``.
-
-    Parameters
-    ----------
-    metrics : mapping
-        ``recipe``, ``training`` and ``held_out``, as the training command writes them.
-    """
+    """Return the card's text with the contents of ``metrics.json`` (``recipe``, ``training`` and ``held_out``)."""
     import jinja2
 
     environment = jinja2.Environment(

@@ -88,15 +88,7 @@ def build_network(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaFo
 
 
 def save_model(network: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, folder: Path) -> None:
-    """Write network (rounded to bfloat16) and tokenizer as ``from_pretrained`` reads them.
-
-    Parameters
-    ----------
-    network, tokenizer
-        What to store; the network in memory keeps its precision.
-    folder : Path
-        Created if missing.
-    """
+    """Write a copy of the network in bfloat16, and the tokenizer, as ``from_pretrained`` reads them."""
     import copy
 
     import torch
@@ -116,21 +108,11 @@ def save_model(network: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, fo
 
 @dataclass(frozen=True)
 class ExampleBatch:
-    """Examples of similar length, ready for the network.
+    """Examples of similar length, ready for the network."""
 
-    Attributes
-    ----------
-    opening : Tensor, (1, P), int64
-        Begin token and the bytes that all prompts share.
-    rest : Tensor, (B, S), int64
-        What follows the opening, padded on the right.
-    wanted : Tensor, (B, S), int64
-        The next byte if it belongs to the answer, else :data:`IGNORED`.
-    """
-
-    opening: torch.Tensor
-    rest: torch.Tensor
-    wanted: torch.Tensor
+    opening: torch.Tensor  # (1, P), int64: begin token and the bytes that all prompts share
+    rest: torch.Tensor  # (B, S), int64: what follows the opening, padded on the right
+    wanted: torch.Tensor  # (B, S), int64: the next byte if it belongs to the answer, else IGNORED
 
 
 def encode_part(examples: list[Example], tokenizer: PreTrainedTokenizerFast) -> ExampleBatch:
@@ -188,18 +170,7 @@ def train(
 ) -> list[float]:
     """Train the network in place and return the mean loss (nats per answer byte) of every step.
 
-    Parameters
-    ----------
-    network, tokenizer
-        The network to train, and its tokenizer.
-    recipe : Recipe
-        All settings except the number of steps.
-    source : ExampleSource
-        Returns the examples of a step.
-    steps : int
-        Optimiser steps; the learning-rate schedule is stretched to this number.
-    tell : callable
-        Called with each step's number (from 1) and loss.
+    The learning-rate schedule is stretched to ``steps``; ``tell`` gets each step's number (from 1) and loss.
     """
     import torch
 
@@ -306,22 +277,10 @@ def log_probabilities(
 
 
 def measure(folder: Path, words: Sequence[str], tell: Callable[[str], None]) -> dict[str, Any]:
-    """Return measures of a stored model, with its bfloat16 weights computed in float32.
+    """Return measures of a stored model on held-out words, with its bfloat16 weights computed in float32.
 
-    Parameters
-    ----------
-    folder : Path
-        Model folder.
-    words : sequence of str
-        Words that the model was not trained on.
-    tell : callable
-        Called with one line per kind of scramble.
-
-    Returns
-    -------
-    dict
-        ``exact`` and ``choice``: kind of scramble → ``{correct, n, proportion, ci_low, ci_high}`` with
-        95 % Wilson intervals.
+    ``exact`` and ``choice`` have for each kind of scramble ``{correct, n, proportion, ci_low, ci_high}`` with 95 % Wilson
+    intervals.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -22,49 +22,27 @@ RECIPE_FILE = Path(__file__).with_name("recipe.json")
 
 @dataclass(frozen=True)
 class Recipe:
-    """Choices fixed before any held-out result was known.
+    """Choices fixed before any held-out result was known."""
 
-    Attributes
-    ----------
-    seed : int
-        Root of every random draw: initial weights, words of a batch, their scrambles.
-    vocabulary : int
-        Number of the most frequent eligible English words, before words are held out.
-    shortest, longest : int
-        Word length in letters.
-    held_out_one_in : int
-        One word in this many is held out, by a stable hash of the word.
-    width, depth, heads, inner_width : int
-        Transformer size: hidden width, layers, attention heads, feed-forward width.
-    steps, batch, parts : int
-        Optimiser steps, examples per step, and parts of similar word length that a batch is cut into.
-    peak_rate, warmup_steps, weight_decay, clip_norm : float or int
-        AdamW peak learning rate, linear warm-up (cosine to zero after it), decay of matrices, gradient norm.
-    beta1, beta2 : float
-        AdamW decay of the two moments.
-    autocast : bool
-        Whether matrix products run in bfloat16 (weights and optimiser stay in float32).
-    """
-
-    seed: int
-    vocabulary: int
+    seed: int  # root of every random draw: initial weights, words of a batch, their scrambles
+    vocabulary: int  # number of the most frequent eligible English words, before words are held out
     shortest: int
-    longest: int
-    held_out_one_in: int
+    longest: int  # letters of a word
+    held_out_one_in: int  # one word in this many is held out, by a stable hash of the word
     width: int
     depth: int
     heads: int
     inner_width: int
     steps: int
-    batch: int
-    parts: int
+    batch: int  # examples per step
+    parts: int  # of similar word length, into which a batch is cut
     peak_rate: float
-    warmup_steps: int
-    weight_decay: float
+    warmup_steps: int  # linear; after it, half a cosine to zero
+    weight_decay: float  # of matrices
     clip_norm: float
     beta1: float
     beta2: float
-    autocast: bool
+    autocast: bool  # whether matrix products run in bfloat16; weights and optimiser stay in float32
 
 
 def read_recipe(path: Path = RECIPE_FILE) -> Recipe:
@@ -89,13 +67,7 @@ class Example:
 
 
 def split_words(recipe: Recipe) -> WordSplit:
-    """Return wordfreq's most frequent English words of plain letters, some held out by a stable hash.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        Number and length of words, and the held-out share.
-    """
+    """Return wordfreq's most frequent English words of plain letters, some held out by a stable hash."""
     import wordfreq
 
     plain = re.compile(f"[a-z]{{{recipe.shortest},{recipe.longest}}}")
@@ -146,17 +118,7 @@ SCRAMBLES: dict[str, Callable[[str, random.Random], str]] = {
 
 
 def scramble(word: str, kind: str, draw: random.Random) -> str:
-    """Return a scrambled word of at least four letters, which differs from the intact one if the kind allows it.
-
-    Parameters
-    ----------
-    word : str
-        The intact word.
-    kind : str
-        A key of :data:`SCRAMBLES`.
-    draw : random.Random
-        Random generator for positions and orders.
-    """
+    """Return a word of at least four letters scrambled, so that it differs from the intact one if the kind allows it."""
     return SCRAMBLES[kind](word, draw)
 
 
