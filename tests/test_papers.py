@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.experiment.commands import change
+
 ROOT = Path(__file__).resolve().parent.parent
 FILE = re.compile(r"(?m)^`(?P<name>[\w./-]+)`\n\n```\w+\n(?P<text>.*?)^```$", re.DOTALL)
 SOLVER = '''
@@ -130,8 +132,7 @@ def test_a_paper_of_another_package_makes_practice_items_of_a_rule(site: Path, t
         ("items.py", "\n\ndef items", f"{PRACTICE}\n\ndef items"),
         ("templates/anagrams/study.yaml", "  - block:", "  - practice: {rule: candle}\n  - block:"),
     ):
-        file = tmp_path / "site/anagrams" / name
-        file.write_text(file.read_text("utf-8").replace(old, new, 1), "utf-8")
+        change(tmp_path / "site/anagrams" / name, (old, new), count=1)
     study = tmp_path / "practised"
     wrods(tmp_path / "site", "new", study, "--from", "anagrams")
     wrods(tmp_path / "site", "build", study)
@@ -165,8 +166,7 @@ def test_items_of_another_package_s_paper_may_have_a_factor_by_themselves(site: 
         ("items.py", "from wrods", "from wrods.stimuli.errors import UserError\nfrom wrods"),
         ("items.py", "\n\ndef items", f"{OWN}\n\ndef items"),
     ):
-        file = tmp_path / "site/anagrams" / name
-        file.write_text(file.read_text("utf-8").replace(old, new, 1), "utf-8")
+        change(tmp_path / "site/anagrams" / name, (old, new), count=1)
     study = tmp_path / "own"
     wrods(tmp_path / "site", "new", study, "--from", "anagrams")
     file = study / "study.yaml"
@@ -207,6 +207,5 @@ def test_a_part_that_is_not_there_is_told_with_its_place(site: Path, place: str,
 def test_a_setting_that_the_paper_s_schema_lacks_is_refused_with_its_line(site: Path, tmp_path: Path) -> None:
     study = tmp_path / "wrong"
     wrods(site, "new", study, "--from", "anagrams")
-    file = study / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("{words: 4}", "{wrods: 4}"), "utf-8")
+    change(study / "study.yaml", ("{words: 4}", "{wrods: 4}"))
     assert "anagrams.wrods" in wrods(site, "check", study, code=2)

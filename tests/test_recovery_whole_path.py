@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 from analysis.report import chapters
-from tests.experiment.models.running import invoke
+from tests.experiment.commands import change, worked
 
 READERS, REPLICATES, LAPSES = 48, 4, 0.3
 ACCURACY = {"initial": -1.4, "internal": -0.5, "final": -0.9}
@@ -31,32 +31,25 @@ TRUTH = {
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a study of letter positions, let readers with these effects and the oracle take part, and report."""
     folder = tmp_path_factory.mktemp("whole") / "positions"
-    done(invoke("new", folder, "--from", "letter-position", "--part", "short"))
-    text = (folder / "study.yaml").read_text("utf-8")
-    for old, new in (
+    worked("new", folder, "--from", "letter-position", "--part", "short")
+    changes = (
         ('guesser: {use: "baseline:random"}',
          f'oracle: {{use: "baseline:oracle_with_lapses", lapse_rate: {LAPSES}}}'),
         ("between: [human]", "between: [human, oracle]"),
         ("prompt_variants: 5", f"prompt_variants: 1\n  replicates: {REPLICATES}"),
         (", time_limit: 10 s", ""),
-    ):  # fmt: skip
-        assert old in text, old
-        text = text.replace(old, new, 1)  # of the plans the first, which is of accuracy
-    (folder / "study.yaml").write_text(text, "utf-8")
+    )  # fmt: skip
+    change(folder / "study.yaml", *changes, count=1)  # of the plans the first, which is of accuracy
     (folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
-    done(invoke("build", folder))
-    done(invoke("simulate", folder, "--readers", str(READERS)))
-    done(invoke("run", folder))
+    worked("build", folder)
+    worked("simulate", folder, "--readers", READERS)
+    worked("run", folder)
     with pytest.MonkeyPatch.context() as patch:
         # chapters have tests and studies of their own
         patch.setattr(chapters, "declared", lambda: ())
-        done(invoke("report", folder))
+        worked("report", folder)
     (made,) = (one for one in (folder / "reports").iterdir() if (one / "tables").is_dir())
     return made
-
-
-def done(result: object) -> None:
-    assert result.exit_code == 0, result.output  # type: ignore[attr-defined]
 
 
 def rows_of(report: Path, name: str) -> list[list[str]]:

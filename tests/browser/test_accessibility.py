@@ -28,7 +28,7 @@ from tests.browser.plans import (
     slide,
     trial,
 )
-from tests.browser.walking import finished, trial_shown, violations
+from tests.browser.walking import finished, leave, respond, trial_shown, violations
 
 pytestmark = pytest.mark.browser
 
@@ -156,8 +156,7 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     page.locator(".word:not([aria-hidden])").wait_for()
     check(".trial.read")
     for word in ("one", "two"):
-        page.locator(".word:not([aria-hidden])", has_text=word).wait_for()
-        page.keyboard.press("Space")
+        leave(page.locator(".word:not([aria-hidden])", has_text=word))
     check(".page.bad")
     page.keyboard.press("Space")
     page.get_by_role("button", name=TEXTS["show_hint"]).click()
@@ -165,8 +164,7 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     page.keyboard.type("capitals")
     page.keyboard.press("Control+Enter")
     check(".trial.prime")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     check(".rating button")
     page.keyboard.press("3")
     check(".rating input")
@@ -192,10 +190,8 @@ def test_axe_finds_nothing_in_a_maze_or_where_parts_stand_alone(opened, scheme):
     ]
     server, page = opened(block(trials))
     page.emulate_media(color_scheme=scheme)
-    page.locator(".maze").wait_for()
-    page.keyboard.press("f")
-    page.locator(".maze .stimulus", has_text="dog").wait_for()
-    page.keyboard.press("f")
+    leave(page.locator(".maze"), "f")
+    leave(page.locator(".maze .stimulus", has_text="dog"), "f")
     page.locator(".maze .notice", has_text=TEXTS["feedback_incorrect"]).wait_for()
     assert violations(page) == []
     page.locator(".maze button").nth(1).click()

@@ -9,7 +9,7 @@ import pytest
 
 from experiment.building.reading import CELL_PX, MARGIN_PX
 from tests.browser.plans import INSTRUCTIONS, TEXTS, ab, block, choose, feedback, plan, read, trial
-from tests.browser.walking import finished, start, trial_shown, until
+from tests.browser.walking import finished, respond, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
 
@@ -52,8 +52,7 @@ def test_stimuli_have_the_same_pixels_whatever_the_system_prefers(serve, new_pag
         assert cross is not None
         pictures[system] = (cross, page.screenshot(animations="disabled"))
         page.keyboard.press("a")
-        trial_shown(page, "choose", "Does the dog bark?")
-        page.keyboard.press("j")
+        respond(page, "choose", "j", "Does the dog bark?")
         finished(page, server)
         assert paper(page) == pages[system], "the screens after the trials follow the system again"
         client = server.opened[0]["client"]
@@ -123,8 +122,7 @@ def test_who_cannot_widen_the_window_reads_smaller_text_and_it_is_recorded(opene
             page.get_by_role("button", name=TEXTS["stop_continue"]).click()
             trial_shown(page, "read")
         until(lambda: reads_on(page))
-        trial_shown(page, "choose")
-        page.keyboard.press("j")
+        respond(page, "choose", "j")
     finished(page, server)
     told = [event["detail"] for event in server.events if event["kind"] == "window_small"]
     assert [one["fits"] for one in told] == [False], "asked once for one width"
@@ -147,8 +145,7 @@ def test_words_whose_letters_and_dashes_differ_in_width_fit_a_narrow_window(serv
             told = page.locator(".page", has_text=re.compile(r"\d{3,}")).inner_text()
             needed = int(re.search(r"\d{3,}", told)[0])
             page.set_viewport_size({"width": needed, "height": 600})
-        trial_shown(page, "read")
-        page.keyboard.press("Space")
+        respond(page, "read", "Space")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), leave
         page.reload()
 

@@ -14,7 +14,7 @@ from tests.browser.plans import (
     question,
     trial,
 )
-from tests.browser.walking import finished, trial_shown, until, violations
+from tests.browser.walking import finished, leave, respond, trial_shown, until, violations
 
 pytestmark = pytest.mark.browser
 
@@ -31,8 +31,7 @@ def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_i
     verdicts = {0: "correct", 1: "incorrect"}
     server, page = opened(block(trials, feedback=feedback("accuracy", "900 ms")), verdicts=verdicts)
     for heading in (TEXTS["feedback_correct"], TEXTS["feedback_incorrect"]):
-        trial_shown(page, "choose")
-        page.keyboard.press("j")
+        respond(page, "choose", "j")
         page.get_by_role("heading", name=heading, exact=True).wait_for()
         page.keyboard.press("j")  # answers nothing
         assert violations(page) == []
@@ -73,8 +72,7 @@ def test_a_server_that_is_slow_to_answer_makes_nobody_wait_for_long(opened):
         verdicts={0: "correct"},
         reply_with={"trials": [503, 503, 503]},
     )
-    trial_shown(page, "choose", "number 0?")
-    page.keyboard.press("j")
+    respond(page, "choose", "j", "number 0?")
     trial_shown(page, "choose", "number 1?")
     until(lambda: server.trials.get((0, 1)))
     page.keyboard.press("j")
@@ -92,8 +90,7 @@ def answer_questions(page, key):
 def turn_pages(page, first=1, last=2):
     for number in range(first, last + 1):
         page.get_by_text(TEXTS["page_of"].format(page=number, pages=last)).wait_for()
-        page.get_by_role("heading", name=TEXTS["instructions_title"]).wait_for()
-        page.keyboard.press("Space")
+        leave(page.get_by_role("heading", name=TEXTS["instructions_title"]))
 
 
 def test_instructions_are_shown_again_until_the_questions_about_them_are_answered(opened):
@@ -108,8 +105,7 @@ def test_instructions_are_shown_again_until_the_questions_about_them_are_answere
     page.keyboard.press("Space")
     turn_pages(page, 2, 3)
     answer_questions(page, "J")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     finished(page, server)
     read = [event["detail"] for event in server.events if event["kind"] == "instructions"]
     assert [one.get("round") for one in read] == [None, 2]

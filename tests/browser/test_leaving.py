@@ -22,7 +22,7 @@ from tests.browser.plans import (
     recover,
     trial,
 )
-from tests.browser.walking import finished, trial_shown, until, violations
+from tests.browser.walking import finished, leave, respond, trial_shown, until, violations
 
 pytestmark = pytest.mark.browser
 
@@ -78,17 +78,14 @@ def test_stop_can_be_opened_on_every_screen_and_closed_without_a_trace_on_it(ope
     assert page.evaluate("() => document.activeElement.id") == "wrods-question-0"
     assert field.input_value() == "a novel"
     page.get_by_role("button", name=TEXTS["go_on"]).click()
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
     stop.click()
     dialog.wait_for()
     page.keyboard.press("x")
     page.get_by_role("button", name=TEXTS["stop_continue"]).click()
-    page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
-    page.keyboard.press("Space")
-    page.get_by_role("heading", name=TEXTS["debrief_title"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["break_title"]))
+    leave(page.get_by_role("heading", name=TEXTS["debrief_title"]))
     finished(page, server)
     assert [told["then"] for told in stops(server)] == ["continue", "continue"]
     assert sorted(server.trials) == [(0, 1)]
@@ -134,10 +131,8 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(opened, kind
         page.keyboard.type("garden")
         page.keyboard.press("Enter")
     else:
-        trial_shown(page, "choose", "Question number 0?")
-        page.keyboard.press("j")
-    trial_shown(page, "choose", "Question number 1?")
-    page.keyboard.press("j")
+        respond(page, "choose", "j", "Question number 0?")
+    respond(page, "choose", "j", "Question number 1?")
     finished(page, server)
     assert sorted(server.trials) == [(0, 2), (1, 1)]
     assert stops(server) == [{"then": "continue", "trial_index": 0, "attempt": 1}]
@@ -147,8 +142,7 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(opened, kind
 
 def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(opened):
     server, page = agreed(opened, block(asked(3)), DEBRIEF)
-    trial_shown(page, "choose", "Question number 0?")
-    page.keyboard.press("j")
+    respond(page, "choose", "j", "Question number 0?")
     trial_shown(page, "choose", "Question number 1?")
     page.get_by_role("button", name=TEXTS["stop"], exact=True).click()
     page.get_by_role("button", name=TEXTS["stop_keep"]).click()
@@ -174,10 +168,8 @@ def test_who_stops_and_keeps_is_debriefed_and_can_still_delete(opened):
 def test_an_end_that_the_server_does_not_confirm_keeps_the_answers_and_still_debriefs(opened):
     """As after the return to a backup from before the session began."""
     server, page = agreed(opened, block(asked(3)), DEBRIEF, reply_with={"finish": [404]})
-    trial_shown(page, "choose", "Question number 0?")
-    page.keyboard.press("j")
-    trial_shown(page, "choose", "Question number 1?")
-    page.keyboard.press("Escape")
+    respond(page, "choose", "j", "Question number 0?")
+    respond(page, "choose", "Escape", "Question number 1?")
     page.get_by_role("button", name=TEXTS["stop_keep"]).click()
     page.get_by_role("heading", name=TEXTS["saving_title"]).wait_for()
     with page.expect_download() as saving:
@@ -195,8 +187,7 @@ def test_an_end_that_the_server_does_not_confirm_keeps_the_answers_and_still_deb
 
 def test_a_server_that_lost_the_end_of_a_session_hears_of_it_again(opened):
     server, page = agreed(opened, block(asked(3)), reply_with={"finish": [409]})
-    trial_shown(page, "choose", "Question number 0?")
-    page.keyboard.press("j")
+    respond(page, "choose", "j", "Question number 0?")
     trial_shown(page, "choose", "Question number 1?")
     until(lambda: server.trials and any(event["kind"] == "shown" for event in server.events))
     server.events.clear()  # acknowledged, yet not there any more
@@ -214,8 +205,7 @@ def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_el
     sent = len(server.events)
     page.route("**/sessions/**", lambda route: route.abort())
     page.keyboard.press("j")
-    trial_shown(page, "choose", "Question number 1?")
-    page.keyboard.press("Escape")
+    respond(page, "choose", "Escape", "Question number 1?")
     page.get_by_role("button", name=TEXTS["stop_delete"]).click()
     page.get_by_role("button", name=TEXTS["delete_now"]).click()
     page.get_by_role("heading", name=TEXTS["deleting_title"]).wait_for()
@@ -236,10 +226,8 @@ def test_deleting_without_a_network_waits_survives_a_reload_and_sends_nothing_el
 def test_finishing_later_says_until_when_and_goes_on_from_there(opened):
     policy = {"if_interrupted": {"then": "resume", "within_ms": 3_600_000}}
     server, page = agreed(opened, block(asked(2)), study=policy)
-    trial_shown(page, "choose", "Question number 0?")
-    page.keyboard.press("j")
-    trial_shown(page, "choose", "Question number 1?")
-    page.keyboard.press("Escape")
+    respond(page, "choose", "j", "Question number 0?")
+    respond(page, "choose", "Escape", "Question number 1?")
     page.get_by_role("button", name=TEXTS["stop_later"]).click()
     page.get_by_role("heading", name=TEXTS["stop_later"]).wait_for()
     page.get_by_text(TEXTS["stop_later_until"].partition("{until}")[0]).wait_for()
@@ -247,10 +235,8 @@ def test_finishing_later_says_until_when_and_goes_on_from_there(opened):
     again = page.context.new_page()
     page.close()
     again.goto(server.address)
-    again.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
-    again.keyboard.press("Space")
-    trial_shown(again, "choose", "Question number 1?")
-    again.keyboard.press("j")
+    leave(again.get_by_role("heading", name=TEXTS["resume_title"]))
+    respond(again, "choose", "j", "Question number 1?")
     finished(again, server)
     assert sorted(server.trials) == [(0, 1), (1, 2)]
     assert [told["then"] for told in stops(server)] == ["later"]
@@ -261,8 +247,7 @@ def test_finishing_later_says_until_when_and_goes_on_from_there(opened):
 def test_who_finishes_later_is_told_whether_it_must_be_in_this_browser(opened, any_browser, within_ms):
     policy = {"if_interrupted": {"then": "resume", "within_ms": within_ms}}
     _, page = agreed(opened, block(asked(2)), study=policy, config={"any_browser": any_browser})
-    trial_shown(page, "choose", "Question number 0?")
-    page.keyboard.press("Escape")
+    respond(page, "choose", "Escape", "Question number 0?")
     page.get_by_role("button", name=TEXTS["stop_later"]).click()
     timed = "stop_later_link_until" if within_ms else "stop_later_text"
     before, until, _ = TEXTS[timed if any_browser else "stop_later_until"].partition("{until}")
@@ -272,8 +257,7 @@ def test_who_finishes_later_is_told_whether_it_must_be_in_this_browser(opened, a
 
 def test_a_response_key_is_never_taken_for_stop(opened):
     server, page = opened(block([trial(0, [choose("Question number 0?", keys=["escape", "f"])])]))
-    trial_shown(page, "choose")
-    page.keyboard.press("Escape")
+    respond(page, "choose", "Escape")
     finished(page, server)
     assert server.trials[0, 1]["response_raw"] == "yes"
 
@@ -283,10 +267,8 @@ def test_who_is_turned_away_is_debriefed(opened):
     server, page = agreed(
         opened, practice(tries, attempts=1, feedback=None), block(asked(1, first=1)), DEBRIEF
     )
-    trial_shown(page, "choose")
-    page.keyboard.press("f")
-    page.get_by_text(TEXTS["practice_score"].format(right=0, total=1)).wait_for()
-    page.keyboard.press("Space")
+    respond(page, "choose", "f")
+    leave(page.get_by_text(TEXTS["practice_score"].format(right=0, total=1)))
     page.get_by_role("heading", name=TEXTS["practice_failed_title"]).wait_for()
     until(lambda: any(event["kind"] == "practice" for event in server.events))
     assert server.event("practice")["then"] == "end" and sorted(server.trials) == [(0, 1)]
@@ -298,8 +280,7 @@ def test_the_consent_form_can_be_kept_as_one_readable_file(opened, new_page):
     _, page = opened(CONSENT, block(asked(1)), DEBRIEF)
     page.route("**/events", lambda route: route.abort())  # without a network too
     page.get_by_role("button", name=TEXTS["agree"]).click()
-    trial_shown(page, "choose")
-    page.keyboard.press("Escape")
+    respond(page, "choose", "Escape")
     with page.expect_download() as saving:
         page.get_by_role("button", name=TEXTS["receipt_save"]).click()
     page.get_by_role("status").get_by_text(TEXTS["receipt_saved"]).wait_for()

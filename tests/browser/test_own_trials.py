@@ -25,7 +25,7 @@ from experiment.store.records import all_flags, trials_with_scores
 from experiment.trials.own import sha256
 from experiment.trust import agree
 from tests.browser.plans import TEXTS
-from tests.browser.walking import trial_shown
+from tests.browser.walking import leave, trial_shown
 from tests.own_examples import write_examples
 
 pytestmark = pytest.mark.browser
@@ -52,8 +52,7 @@ def begin(page: Any) -> None:
 
 
 def end(page: Any) -> None:
-    page.get_by_role("heading", name=TEXTS["debrief_title"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["debrief_title"]))
     page.get_by_role("heading", name=TEXTS["finished_title"]).wait_for()
 
 

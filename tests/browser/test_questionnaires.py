@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +12,7 @@ from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.exporting.dictionary import participant_rows, read_answers
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
-from experiment.people.app import create_app
-from experiment.people.connections import listen
-from experiment.people.server import StudyServer
-from experiment.people.service import PeopleSettings, service_for
+from experiment.people.app import LocalServer
 from experiment.store import Store, open_store
 from stimuli.item import build_meta, write_items
 from tests.browser.plans import TEXTS
@@ -67,14 +62,8 @@ def served(tmp_path: Path, bundle: Path) -> Iterator[tuple[Any, Store, str]]:
     origin = origin_of(made, [tmp_path / "sentences.csv"])
     write_items(tmp_path / "items.jsonl", make_items(made).items, {**build_meta(5), BUILT_FROM: origin})
     study = load_study(tmp_path)
-    with open_store(study.folder) as store, ExitStack() as running:
-        settings = PeopleSettings(password_hash="-", secret=b"a signing key for tests")
-        server = StudyServer(
-            create_app({study.id: service_for(study, store)}, config=settings), listen("127.0.0.1", 0)
-        )
-        threading.Thread(target=server.run, daemon=True).start()
-        running.callback(server.close)
-        yield study, store, f"http://127.0.0.1:{server.port}/habits/"
+    with open_store(study.folder) as store, LocalServer(study, store) as server:
+        yield study, store, server.links.page
 
 
 def test_a_questionnaire_is_answered_with_a_thumb_offline_and_after_a_reload(served, new_page):

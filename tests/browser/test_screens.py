@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.plans import BACKGROUND, DEVICE, TEXTS, block, choose, question, questions, read, trial
-from tests.browser.walking import finished, start, trial_shown, until
+from tests.browser.walking import finished, leave, respond, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
 
@@ -17,8 +17,7 @@ REFUSE = "Element.prototype.requestFullscreen = () => Promise.reject(new TypeErr
 
 
 def answer_and_finish(page, server):
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     finished(page, server)
 
 
@@ -48,8 +47,7 @@ def test_a_small_window_is_told_what_is_needed_and_may_grow(opened):
 
 def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(opened):
     server, page = opened(FULL, ONE)
-    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["full_screen_title"]))
     trial_shown(page, "choose")
     assert page.evaluate("() => document.fullscreenElement !== null")
     page.keyboard.press("j")
@@ -60,10 +58,8 @@ def test_the_page_fills_the_screen_on_a_key_and_leaves_it_at_the_end(opened):
 
 def test_a_refused_screen_is_noted_and_the_study_goes_on(opened):
     server, page = opened(FULL, ONE, script=REFUSE)
-    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
-    page.keyboard.press("Space")
-    page.get_by_text(TEXTS["full_screen_refused"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["full_screen_title"]))
+    leave(page.get_by_text(TEXTS["full_screen_refused"]))
     answer_and_finish(page, server)
     assert server.event("full_screen") == {"granted": False, "reason": "not here"}
 
@@ -96,8 +92,7 @@ def test_letters_have_the_width_that_the_card_gives(opened):
     assert (told["remembered"], told["pixel_ratio"]) == (False, 1)
     assert letter_width(page) == pytest.approx(3.0 * told["px_per_mm"], rel=0.01)
     page.reload()  # the size is kept for this browser and screen
-    page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["resume_title"]))
     trial_shown(page, "read")
     assert letter_width(page) == pytest.approx(3.0 * told["px_per_mm"], rel=0.01)
 
@@ -200,16 +195,12 @@ def test_after_a_reload_nothing_is_asked_again_but_the_screen(opened):
     server, page = opened(DEVICE, questions(AGE), FULL, trials)
     page.locator("#wrods-question-0").fill("40")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
-    page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    leave(page.get_by_role("heading", name=TEXTS["full_screen_title"]))
+    respond(page, "choose", "j")
     until(lambda: (0, 1) in server.trials)
     page.reload()
-    page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
-    page.keyboard.press("Space")
-    page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["resume_title"]))
+    leave(page.get_by_role("heading", name=TEXTS["full_screen_title"]))
     answer_and_finish(page, server)
     assert [index for index, _ in server.trials] == [0, 1]
     assert [event["kind"] for event in server.events].count("device") == 1
@@ -225,22 +216,18 @@ def test_pages_and_breaks_hold_their_minimum_time(opened):
     trials = block([trial(0, [choose()]), trial(1, [choose()])], 1, break_minimum_ms=700)
     server, page = opened(slow, trials, pause)
     go_on = page.get_by_role("button", name=TEXTS["go_on"], disabled=False)
-    page.get_by_text("One.").wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_text("One."))
     page.get_by_text(TEXTS["go_on_in"].format(seconds=1)).wait_for()
     assert page.get_by_text("One.").is_visible()
     go_on.wait_for()
     page.keyboard.press("Space")
-    page.get_by_text("Two.").wait_for()
-    page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    leave(page.get_by_text("Two."))
+    respond(page, "choose", "j")
     page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
     assert page.get_by_role("progressbar").get_attribute("aria-valuenow") == "50"
     go_on.wait_for()
     page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     page.get_by_text("Look out of the window.").wait_for()
     go_on.wait_for()
     page.keyboard.press("Space")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,15 +9,12 @@ import pytest
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
-from experiment.people.app import create_app
-from experiment.people.connections import listen
-from experiment.people.server import StudyServer
-from experiment.people.service import PeopleSettings, service_for
+from experiment.people.app import LocalServer
 from experiment.store import open_store
 from experiment.store.records import all_events, all_regions, sessions_overview, trials_with_scores
 from stimuli.item import build_meta, write_items
 from tests.browser.plans import TEXTS
-from tests.browser.walking import trial_shown
+from tests.browser.walking import leave, respond, trial_shown
 
 pytestmark = pytest.mark.browser
 
@@ -73,18 +68,12 @@ def study(tmp_path: Path):
 
 
 def test_a_participant_goes_through_every_kind_of_screen_and_all_is_stored(study, new_page, bundle):
-    with open_store(study.folder) as store, ExitStack() as running:
-        settings = PeopleSettings(password_hash="-", secret=b"a signing key for tests")
-        app = create_app({study.id: service_for(study, store)}, config=settings)
-        server = StudyServer(app, listen("127.0.0.1", 0))
-        threading.Thread(target=server.run, daemon=True).start()
-        running.callback(server.close)
-        page = new_page(f"http://127.0.0.1:{server.port}/windows/")
+    with open_store(study.folder) as store, LocalServer(study, store) as server:
+        page = new_page(server.links.page)
         page.get_by_role("button", name=TEXTS["start"]).click()
         page.locator("#wrods-question-0").fill("30")  # eligibility comes first
         page.keyboard.press("Enter")
-        page.get_by_role("heading", name=TEXTS["full_screen_title"]).wait_for()
-        page.keyboard.press("Space")
+        leave(page.get_by_role("heading", name=TEXTS["full_screen_title"]))
         page.get_by_role("button", name=TEXTS["card_fits"]).click()
         page.get_by_text("right", exact=True).click()
         page.locator("#wrods-question-1").fill("12,5")
@@ -93,13 +82,11 @@ def test_a_participant_goes_through_every_kind_of_screen_and_all_is_stored(study
         page.get_by_role("button", name=TEXTS["go_on"], disabled=False).click()
         for _ in range(2):
             read_through(page)
-            trial_shown(page, "choose")
-            page.keyboard.press("j")
+            respond(page, "choose", "j")
             page.locator(".trial.choose").wait_for(state="detached")
         page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
         page.get_by_role("button", name=TEXTS["go_on"], disabled=False).click()
-        page.get_by_text("Some words of the debrief.").wait_for()
-        page.keyboard.press("Space")
+        leave(page.get_by_text("Some words of the debrief."))
         page.get_by_role("heading", name=TEXTS["finished_title"]).wait_for()
         with store.read() as connection:
             (session,) = sessions_overview(connection)

@@ -16,7 +16,7 @@ from tests.browser.plans import (
     read,
     trial,
 )
-from tests.browser.walking import finished, start, trial_shown, until
+from tests.browser.walking import finished, leave, respond, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
 
@@ -46,16 +46,12 @@ def test_a_visit_from_start_to_code(serve, new_page):
     page.keyboard.type(" P007 ")
     page.keyboard.press("Enter")
     page.get_by_role("button", name=TEXTS["agree"]).click()
-    page.get_by_text(TEXTS["page_of"].format(page=1, pages=2)).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_text(TEXTS["page_of"].format(page=1, pages=2)))
     page.get_by_role("button", name=TEXTS["back"]).click()
-    page.get_by_text(TEXTS["page_of"].format(page=1, pages=2)).wait_for()
-    page.keyboard.press("Space")
-    page.get_by_text(TEXTS["page_of"].format(page=2, pages=2)).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_text(TEXTS["page_of"].format(page=1, pages=2)))
+    leave(page.get_by_text(TEXTS["page_of"].format(page=2, pages=2)))
     answer(page, 0, 1)
-    page.get_by_role("heading", name=TEXTS["debrief_title"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["debrief_title"]))
     finished(page, server)
 
     opened = server.opened[0]
@@ -104,19 +100,14 @@ def test_practice_tells_right_from_wrong_and_repeats_until_it_is_passed(opened):
     server, page = opened(practice(tries, **{"pass": 1.0}), block(questions(1, first=2)))
     answer(page, 0, key="f")
     page.get_by_role("heading", name=TEXTS["feedback_incorrect"]).wait_for()
-    page.get_by_text(TEXTS["feedback_answer"].format(answer="yes")).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_text(TEXTS["feedback_answer"].format(answer="yes")))
     answer(page, 1)
-    page.get_by_role("heading", name=TEXTS["feedback_correct"]).wait_for()
-    page.keyboard.press("Space")
-    page.get_by_text(TEXTS["practice_again"].partition("{")[0]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["feedback_correct"]))
+    leave(page.get_by_text(TEXTS["practice_again"].partition("{")[0]))
     for number in (0, 1):
         answer(page, number)
-        page.get_by_role("heading", name=TEXTS["feedback_correct"]).wait_for()
-        page.keyboard.press("Space")
-    page.get_by_text(TEXTS["practice_passed"]).wait_for()
-    page.keyboard.press("Space")
+        leave(page.get_by_role("heading", name=TEXTS["feedback_correct"]))
+    leave(page.get_by_text(TEXTS["practice_passed"]))
     answer(page, 2)
     finished(page, server)
     assert sorted(server.trials) == [(0, 1), (0, 2), (1, 1), (1, 2), (2, 1)]
@@ -163,8 +154,7 @@ def test_a_reload_goes_on_where_the_reader_was_and_sends_what_waited(opened, is_
     server, page = opened(CONSENT, INSTRUCTIONS, block(questions(3)))
     page.get_by_role("button", name=TEXTS["agree"]).click()
     for number in (1, 2):
-        page.get_by_text(TEXTS["page_of"].format(page=number, pages=2)).wait_for()
-        page.keyboard.press("Space")
+        leave(page.get_by_text(TEXTS["page_of"].format(page=number, pages=2)))
     if is_offline:
         page.route("**/trials", lambda route: route.abort())
     answer(page, 0)
@@ -172,8 +162,7 @@ def test_a_reload_goes_on_where_the_reader_was_and_sends_what_waited(opened, is_
     assert not (is_offline and server.trials)
     page.unroute("**/trials")
     page.reload()
-    page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
-    page.keyboard.press("Space")
+    leave(page.get_by_role("heading", name=TEXTS["resume_title"]))
     answer(page, 1, 2)
     finished(page, server)
     # The trial that was on the screen was seen before: what is answered is its second attempt.
@@ -232,10 +221,8 @@ def test_a_preview_shows_its_screens_and_sends_nothing(serve, new_page):
     server = serve(plan(), config={"mode": "preview", "preview_plan": screens})
     page = new_page(server.address)
     page.get_by_text(TEXTS["preview"]).wait_for()
-    trial_shown(page, "read")
-    page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "read", "Space")
+    respond(page, "choose", "j")
     page.get_by_role("heading", name=TEXTS["preview_end_title"]).wait_for()
     assert server.sent == []
     assert page.evaluate("() => sessionStorage.length") == 0

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.browser.plans import TEXTS, answer, block, choose, rate, read, recover, slide, trial
-from tests.browser.walking import finished, trial_shown, until
+from tests.browser.walking import finished, leave, respond, trial_shown, until
 from tests.conftest import picture, sound
 
 pytestmark = pytest.mark.browser
@@ -195,8 +195,7 @@ def test_reading_cannot_end_before_its_minimum(opened):
         time.sleep(0.7)
         assert page.locator(".trial.read").is_visible()
         page.get_by_role("button", name=TEXTS["go_on"]).click()
-        trial_shown(page, "choose")
-        page.keyboard.press("j")
+        respond(page, "choose", "j")
 
     row = run_one(opened, trial(0, [read(minimum_ms=600), choose()]), act, kind="read")
     assert row["reading_time"] >= 600
@@ -344,8 +343,7 @@ def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(ope
 def test_an_empty_answer_is_asked_about_once(opened):
     def act(page):
         page.keyboard.press("Enter")
-        page.get_by_text(TEXTS["empty_again"]).wait_for()
-        page.keyboard.press("Enter")
+        leave(page.get_by_text(TEXTS["empty_again"]), "Enter")
 
     row = run_one(opened, trial(0, [recover()]), act, kind="recover")
     assert (row["response_raw"], row["timed_out"]) == ("", False)
@@ -403,8 +401,7 @@ def test_pictures_and_sounds_are_there_with_the_onset_and_sounds_say_when_they_b
     assert box["x"] >= 0 and box["x"] + box["width"] <= 390
     page.keyboard.press("j")
     until(lambda: (0, 1) in server.trials)
-    page.get_by_text("Loud?").wait_for()
-    page.keyboard.press("f")
+    leave(page.get_by_text("Loud?"), "f")
     finished(page, server)
     first, second = server.trials[0, 1], server.trials[1, 1]
     assert [first["response_raw"], second["response_raw"]] == ["yes", "no"]

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.browser.plans import TEXTS, answer, block, choose, plan, prime, read, recover, trial
-from tests.browser.walking import finished, start, trial_shown, until
+from tests.browser.walking import finished, leave, respond, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
 
@@ -102,8 +102,7 @@ def test_a_moving_window_shows_one_word_at_a_time_and_times_each(opened):
         time.sleep(0.03)
     assert seen == [[word] for word in WORDS]
     page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     finished(page, server)
     row = server.trials[0, 1]
     regions = row["regions"]
@@ -143,8 +142,7 @@ def test_parts_are_uncovered_one_after_another(opened, mode):
     else:
         assert seen == PARTS
     page.keyboard.press("Space")
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     finished(page, server)
     regions = server.trials[0, 1]["regions"]
     assert [region["region"] for region in regions] == [0, 1, 2]
@@ -258,13 +256,10 @@ def test_a_moving_window_lets_nobody_leave_before_its_minimum_time(opened):
     reading = read("one two", lines=["one two"], minimum_ms=900, **{"as": "moving_window"})
     server, page = shown(opened, trial(0, [reading]), kind="read")
     page.keyboard.press("Space")
-    page.locator(".word:not([aria-hidden])", has_text="one").wait_for()
-    page.keyboard.press("Space")
-    page.locator(".word:not([aria-hidden])", has_text="two").wait_for()
-    page.keyboard.press("Space")
+    leave(page.locator(".word:not([aria-hidden])", has_text="one"))
+    leave(page.locator(".word:not([aria-hidden])", has_text="two"))
     assert page.locator(".trial.read").is_visible()
-    page.locator(".trial.read button:not([aria-disabled])").wait_for()
-    page.keyboard.press("Space")
+    leave(page.locator(".trial.read button:not([aria-disabled])"))
     finished(page, server)
     assert server.trials[0, 1]["reading_time"] >= 900
     assert server.trials[0, 1]["rt"] is None
@@ -306,8 +301,7 @@ def test_mask_prime_and_target_follow_without_an_empty_frame(serve, new_page, ba
     page.get_by_role("button", name=TEXTS["start"]).wait_for()
     watch_paints(page)  # from before the trial: on a slow machine a cross may be gone before it is looked for
     start(page)
-    trial_shown(page, "choose")
-    page.keyboard.press("j")
+    respond(page, "choose", "j")
     finished(page, server)
     painted = runs([tuple(one) for one in page.evaluate("() => window.painted")])
     texts = [shown for (_, shown), _ in painted]
@@ -326,8 +320,7 @@ def test_a_prime_of_counted_frames_stands_for_at_least_these(opened):
     trials = [trial(i, [prime("gadren", frames=4, mask_ms=100), choose("garden")]) for i in range(3)]
     server, page = opened(block(trials))
     for _ in trials:
-        trial_shown(page, "choose")
-        page.keyboard.press("f")
+        respond(page, "choose", "f")
         page.locator(".trial.choose").wait_for(state="detached")
     finished(page, server)
     assert all(row["prime_frames"] >= 4 for row in server.trials.values())

@@ -25,6 +25,18 @@ def trial_shown(page: Any, kind: str, text: str | None = None) -> None:
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
+def respond(page: Any, kind: str, key: str, text: str | None = None) -> None:
+    """Press a key once a trial of a kind is on the screen."""
+    trial_shown(page, kind, text)
+    page.keyboard.press(key)
+
+
+def leave(shown: Any, key: str = "Space") -> None:
+    """Press a key once something is shown."""
+    shown.wait_for()
+    shown.page.keyboard.press(key)
+
+
 def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
     """Wait for something on the server's side."""
     end = time.monotonic() + seconds

@@ -22,6 +22,7 @@ from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item, meta_path
 from stimuli.matching import balance
+from tests.experiment.commands import change
 
 NOUNS = (
     "garden market window bottle winter summer doctor pencil cradle forest button cotton dinner engine finger"
@@ -144,7 +145,7 @@ def test_a_word_that_cannot_change_is_named_and_left_out_where_the_study_allows(
     with pytest.raises(UserError, match=r"item 'castle': condition 'final'"):
         make_items(study)
     file = tmp_path / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("  words:", "  on_bad: skip\n  words:"), "utf-8")
+    change(file, ("  words:", "  on_bad: skip\n  words:"))
     made = make_items(load_study(tmp_path))
     assert len({item.item_id for item in made.items}) == 29
     assert len(made.skipped) == 1 and "words.csv, castle: item 'castle'" in made.skipped[0]
@@ -189,7 +190,7 @@ def test_a_word_that_makes_no_nonword_is_named_with_its_line(tmp_path):
     with pytest.raises(UserError, match=r"'see' .*words\.csv, line 4: "):
         make_items(study)
     file = tmp_path / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("design:", "  on_bad: skip\ndesign:"), "utf-8")
+    change(file, ("design:", "  on_bad: skip\ndesign:"))
     file.write_text(
         file.read_text("utf-8").replace(
             "materials: {lexical_decision: {words: words.csv}}",
@@ -317,9 +318,7 @@ def outside(built: Path, tmp_path: Path) -> Path:
 
 def changed(folder: Path, old: str, new: str) -> list[str]:
     file = folder / "study.yaml"
-    text = file.read_text("utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new), "utf-8")
+    change(file, (old, new))
     return changed_since_build(load_study(folder))
 
 

@@ -28,7 +28,7 @@ from analysis.report.method import method_parts
 from analysis.report.write import claimed_folder, dated_folder
 from analysis.robustness import robustness_matrix
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
-from tests.experiment.commands import wrods
+from tests.experiment.commands import worked, wrods
 
 WHEN = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -192,8 +192,7 @@ def test_a_table_has_the_report_of_a_study(rows, tmp_path):
     assert done.exit_code == 0, done.output
     page = Path(done.output.splitlines()[-1])
     assert "imported" in page.read_text("utf-8") and (page.parent / "models.R").exists()
-    again = wrods("report", page.parent / "data", "--out", tmp_path / "again")
-    assert again.exit_code == 0, again.output
+    worked("report", page.parent / "data", "--out", tmp_path / "again")
 
 
 MEANS = ["--mean", "human:intact=93", "--mean", "human:swapped=80"]
@@ -203,13 +202,12 @@ SMALL = ["--participants", "6,12", "--items", "12", "--studies", "40", "--proces
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
     folder = tmp_path / "study"
-    assert wrods("new", folder, "--from", "your-own").exit_code == 0
+    worked("new", folder, "--from", "your-own")
     return folder
 
 
 def test_a_study_without_items_or_answers_gets_its_power(study):
-    done = wrods("power", study, "--planned", "comprehension", *SMALL, *MEANS)
-    assert done.exit_code == 0, done.output
+    done = worked("power", study, "--planned", "comprehension", *SMALL, *MEANS)
     assert "80 simulated studies" in done.output
     assert " 0.8\n" in done.output
     table = pd.read_csv(study / "power" / "power_comprehension.csv")
@@ -240,8 +238,7 @@ def test_a_handover_is_study_and_pilot_in_one(tmp_path):
     rows = study_rows(simulated=12, items=16, models=("restorer",))
     folder = write_handover(tmp_path / "handover", rows, planned=PLANNED)
     words = ["--participants", "8", "--items", "12", "--fits", "2", "--processes", "1", "--json"]
-    done = wrods("power", folder, "--effects", folder, "--replicates", "2", *words)
-    assert done.exit_code == 0, done.output
+    done = worked("power", folder, "--effects", folder, "--replicates", "2", *words)
     accuracy, times = json.loads(done.stdout)
     assert {one["readers"] for one in accuracy["power"]} == {"human", "restorer", "human − restorer"}
     assert {one["kind"] for one in times["power"]} == {"difference"}
@@ -256,10 +253,9 @@ def test_a_study_with_answers_is_a_pilot_without_a_report(tmp_path):
         ("build", folder),
         ("simulate", folder, "--readers", 8),
     ):
-        assert wrods(*words).exit_code == 0
+        worked(*words)
     words = ["--planned", "reading", "--participants", "6", "--fits", "2", "--processes", "1", "--json"]
-    done = wrods("power", folder, "--effects", folder, *words)
-    assert done.exit_code == 0, done.output
+    done = worked("power", folder, "--effects", folder, *words)
     (told,) = json.loads(done.stdout)
     assert told["source"] == f"pilot {folder}"
     assert told["power"][0]["items"] > 1

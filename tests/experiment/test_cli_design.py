@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.checking import load_study
-from experiment.cli import SECTIONS, main
+from experiment.cli import SECTIONS
 from experiment.cli.new import templates
 from experiment.integrity.build_provenance import BUILT_FROM, changed_since_build, require_current_items
 from experiment.templates import parts_of
 from stimuli.item import read_meta
-from tests.experiment.commands import wrods
+from tests.experiment.commands import change, worked, wrods
 
 
 def folder_state(folder: Path) -> dict[str, bytes]:
@@ -30,8 +29,7 @@ def test_help_groups_the_commands_by_what_a_user_is_doing():
 
 @pytest.mark.parametrize("name", [name for names in SECTIONS.values() for name in names])
 def test_every_command_explains_itself_with_an_example(name):
-    told = wrods(name, "--help")
-    assert told.exit_code == 0
+    told = worked(name, "--help")
     assert f"wrods {name}" in told.output
     assert "Example" in told.output
     assert "\\b" not in told.output, "a mark for the layout of the help is not shown"
@@ -49,15 +47,13 @@ def test_a_misspelt_command_names_the_nearest():
 )
 def test_each_template_checks_and_builds_as_it_comes(template, tmp_path):
     folder = tmp_path / "My Study"
-    assert wrods("new", folder, "--from", template).exit_code == 0
-    checked = wrods("check", folder)
-    assert checked.exit_code == 0, checked.output
+    worked("new", folder, "--from", template)
+    checked = worked("check", folder)
     assert "wrods build" in checked.output
     assert re.search(r"Materials: .*\b1 (items|fillers|exemplars)\b", checked.output) is None
     assert "Left intact" not in checked.output, "every starred word of a template can change"
     assert not (folder / "items.jsonl").exists(), "check builds nothing"
-    built = wrods("build", folder)
-    assert built.exit_code == 0, built.output
+    worked("build", folder)
     assert "study: my-study" in (folder / "study.yaml").read_text("utf-8")
     study = load_study(folder)
     assert changed_since_build(study) == []
@@ -67,20 +63,18 @@ def test_each_template_checks_and_builds_as_it_comes(template, tmp_path):
 
 
 def test_two_builds_give_the_same_bytes(tmp_path):
-    for name in ("one", "two"):
-        wrods("new", tmp_path / name, "--from", "letter-position")
-        (tmp_path / name / "study.yaml").write_text(
-            re.sub(r"(?m)^study: .*$", "study: same", (tmp_path / name / "study.yaml").read_text("utf-8")),
-            "utf-8",
-        )
-        wrods("build", tmp_path / name)
-    assert (tmp_path / "one" / "items.jsonl").read_bytes() == (tmp_path / "two" / "items.jsonl").read_bytes()
+    folders = [tmp_path / name / "same" for name in ("one", "two")]
+    for folder in folders:
+        worked("new", folder)
+        worked("build", folder)
+    one, two = ((folder / "items.jsonl").read_bytes() for folder in folders)
+    assert one == two
 
 
 def test_check_writes_nothing(tmp_path):
     wrods("new", tmp_path / "s")
     before = folder_state(tmp_path)
-    assert wrods("check", tmp_path / "s", "--explain").exit_code == 0
+    worked("check", tmp_path / "s", "--explain")
     assert folder_state(tmp_path) == before
 
 
@@ -120,9 +114,7 @@ def test_new_overwrites_nothing(tmp_path):
 def test_wrong_materials_are_named_without_a_traceback(file, old, new, said, tmp_path):
     wrods("new", tmp_path / "s")
     changed = tmp_path / "s" / file
-    text = changed.read_text("utf-8")
-    assert old in text
-    changed.write_text(text.replace(old, new), "utf-8")
+    change(changed, (old, new))
     told = wrods("build", tmp_path / "s")
     assert told.exit_code == 2
     assert said in told.output
@@ -137,7 +129,7 @@ def test_items_changed_by_hand_are_not_used(tmp_path):
     wrods("new", tmp_path / "s")
     wrods("build", tmp_path / "s")
     items = tmp_path / "s" / "items.jsonl"
-    items.write_text(items.read_text("utf-8").replace("watered", "drowned"), "utf-8")
+    change(items, ("watered", "drowned"))
     with pytest.raises(UserError, match="wrods build"):
         _ = load_study(tmp_path / "s").items
 
@@ -162,7 +154,7 @@ def test_without_a_build_other_commands_say_so(tmp_path):
 def test_check_says_which_models_cannot_run(use, said, code, tmp_path):
     wrods("new", tmp_path / "s")
     file = tmp_path / "s" / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("baseline:random", use), "utf-8")
+    change(file, ("baseline:random", use))
     told = wrods("check", tmp_path / "s")
     assert told.exit_code == code, told.output
     assert said in " ".join(told.output.split())
@@ -173,7 +165,7 @@ def test_check_refuses_a_factor_named_like_a_column_that_every_study_has(name: s
     """A report refused such a study, or its formulas had two meanings, when the answers were in."""
     wrods("new", tmp_path / "s")
     file = tmp_path / "s" / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("spelling", name), "utf-8")
+    change(file, ("spelling", name))
     told = wrods("check", tmp_path / "s")
     assert told.exit_code == 2 and f"design.factors.{name}: {name!r}" in " ".join(told.output.split())
 
@@ -183,14 +175,10 @@ PLANNED = "comprehension: {measure: correct, compare: spelling, between: [human]
 
 def checked(folder: Path, planned: str, *options: str) -> str:
     """Return what check says of a study with this planned analysis of people, or of people and a baseline."""
-    runner = CliRunner()
     if not folder.exists():
-        assert runner.invoke(main, ["new", str(folder), "--from", "your-own"]).exit_code == 0
-        text = (folder / "study.yaml").read_text("utf-8")
-        assert PLANNED in text
-        (folder / "study.yaml").write_text(text.replace(PLANNED, planned), "utf-8")
-    done = runner.invoke(main, ["check", str(folder), *options])
-    assert done.exit_code == 0, done.output
+        worked("new", folder, "--from", "your-own")
+        change((folder / "study.yaml"), (PLANNED, planned))
+    done = worked("check", folder, *options)
     return " ".join(done.output.split()) if not options else done.output
 
 

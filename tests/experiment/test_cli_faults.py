@@ -22,7 +22,7 @@ from experiment.cli import terminal as module
 from experiment.cli.report import tell_step
 from experiment.cli.terminal import WorkProgress
 from experiment.papers.inside.chapters.layers.hidden_states import LayersDone
-from tests.experiment.commands import wrods
+from tests.experiment.commands import change, worked, wrods
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -38,7 +38,7 @@ def told_plainly(told: Result, *words: str) -> None:
 
 
 def test_a_full_disk_is_told_with_file_reason_and_mend(tmp_path, monkeypatch):
-    assert wrods("new", tmp_path / "s").exit_code == 0
+    worked("new", tmp_path / "s")
     monkeypatch.setattr(os, "replace", full_disk)
     monkeypatch.setattr(Path, "replace", full_disk)
     monkeypatch.setattr(Path, "write_text", full_disk)
@@ -56,7 +56,7 @@ def test_a_study_that_cannot_be_copied_whole_leaves_nothing_behind(tmp_path, mon
     assert folder.exists() == there and not list(tmp_path.rglob("*.*"))
     assert (tmp_path / "deep").exists() == there
     monkeypatch.undo()
-    assert wrods("new", folder).exit_code == 0
+    worked("new", folder)
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write to")
@@ -107,7 +107,7 @@ def test_the_module_calls_itself_by_the_commands_name():
     ],
 )
 def test_a_studys_id_keeps_the_letters_of_its_folders_name(tmp_path, name, study_id):
-    assert wrods("new", tmp_path / name).exit_code == 0
+    worked("new", tmp_path / name)
     assert load_study(tmp_path / name).id == study_id
 
 
@@ -198,9 +198,7 @@ def told(folder: Path, *changes: tuple[str, str, str]) -> list[str]:
     """Return what check says of a study whose files were changed by replacements."""
     for name, old, new in changes:
         file = folder / name
-        text = file.read_text("utf-8")
-        assert old in text
-        file.write_text(text.replace(old, new), "utf-8")
+        change(file, (old, new))
     result = wrods("check", folder)
     assert result.exit_code == 2, result.output
     return result.output.removeprefix("Error: ").splitlines()

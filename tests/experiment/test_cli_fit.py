@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -109,16 +108,6 @@ def test_a_file_that_is_no_csv_is_named(content, says, tmp_path):
     assert isinstance(error, UserError)
     assert str(file) in str(error)
     assert says in str(error)
-
-
-def test_from_the_shell_a_mistake_ends_with_2_and_no_traceback(trials):
-    command = [sys.executable, "-c", "from experiment.cli import main; main()", "fit", str(trials)]
-    done = subprocess.run(
-        [*command, "--formula", "rt ~ kond + (1 | participant)"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "'cond'" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.r

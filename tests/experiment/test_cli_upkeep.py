@@ -22,13 +22,12 @@ from click.testing import CliRunner, Result
 
 from experiment.cli import main
 from experiment.configuration import config_file
-from experiment.demo.tour import LocalServer, fill
 from experiment.people.recruitment.admission import find_invitation
 from experiment.people.recruitment.codes import recruitment_for
 from experiment.store import open_store, records
 from experiment.store.tables import sessions
 from experiment.study import Study
-from tests.experiment.commands import wrods
+from tests.experiment.commands import let_take_part, worked, wrods
 from tests.experiment.test_simulated import TRUTH
 
 READERS = 3
@@ -40,8 +39,8 @@ def collected(make_study: Callable[..., Study]) -> Study:
     """Return a study in which three simulated readers took part through the real pages' interface."""
     study = make_study()
     (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
-    with open_store(study.folder) as store, LocalServer(study, store) as server:
-        fill(study, server.links, readers=READERS, pause=0, told=lambda _: None)
+    with open_store(study.folder) as store:
+        let_take_part(study, store, readers=READERS)
     return study
 
 
@@ -200,8 +199,7 @@ def test_links_are_written_once_for_their_owner_alone(make_study, tmp_path):
     named.write_text("participant,mail\n=cmd(),x\nAda,y\n", "utf-8")
     out = tmp_path / "links.csv"
     base = ("--base-url", "https://lab.example.org/", "--days", "14")
-    told = wrods("invite", study.folder, "--participants", named, *base, "--out", out)
-    assert told.exit_code == 0, told.output
+    told = worked("invite", study.folder, "--participants", named, *base, "--out", out)
     rows = list(csv.DictReader(out.open(encoding="utf-8", newline="")))
     assert [row["participant"] for row in rows] == ["'=cmd()", "Ada"], "a spreadsheet must not run a name"
     assert out.stat().st_mode & 0o077 == 0
@@ -222,8 +220,7 @@ def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study, tmp_p
     approve.write_text("of yesterday\n")
     approve.chmod(0o644)
     configure('[recruitment.small]\nreward = "2.50 GBP"\n')
-    told = wrods("reconcile", study.folder, file, "--approve-csv", approve)
-    assert told.exit_code == 0, told.output
+    told = worked("reconcile", study.folder, file, "--approve-csv", approve)
     assert "Approve: 1" in told.output and "15.00 GBP" in told.output
     assert ": Shoe size" in told.output
     assert approve.read_text("utf-8") == "p1\n"
@@ -238,8 +235,7 @@ def test_reconcile_tells_whom_to_approve_and_gives_places_back(make_study, tmp_p
 
 def test_check_tells_which_codes_the_config_lacks(make_study):
     study = recruiting(make_study, "prolific")
-    told = wrods("check", study.folder)
-    assert told.exit_code == 0, told.output
+    told = worked("check", study.folder)
     assert "[recruitment.small]" in told.output and 'complete = "…"' in told.output
     assert str(config_file()) in told.output
     configure("[recruitment.small]\n" + "".join(

@@ -18,7 +18,7 @@ from experiment.store import DamagedStore, Store, open_store
 from experiment.store import records as r
 from experiment.store.damage import check_file
 from experiment.study import Study
-from tests.experiment.commands import wrods
+from tests.experiment.commands import worked, wrods
 from tests.experiment.store.conftest import begin, do
 
 PAGE = 4096
@@ -98,8 +98,8 @@ def test_the_command_that_is_named_brings_the_newest_sound_backup_back(make_stud
     assert oldest.name not in said
     named = re.search(r"wrods (restore .*)", said)
     assert named is not None
-    assert wrods(*shlex.split(named[1]), "--yes").exit_code == 0
-    assert wrods("status", study.folder).exit_code == 0
+    worked(*shlex.split(named[1]), "--yes")
+    worked("status", study.folder)
     with open_store(study.folder) as store, store.read() as connection:
         assert connection.exec_driver_sql("SELECT count(*) FROM sessions").scalar_one() == 2
 

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from experiment.checking import load_study
-from experiment.demo.tour import LocalServer, fill
 from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError
-from tests.experiment.commands import wrods
+from tests.experiment.commands import change, let_take_part, worked, wrods
 from tests.experiment.test_simulated import TRUTH
 
 PLAN = """\
@@ -38,8 +37,7 @@ def study(make_study: Callable[..., Study]) -> Study:
 
 
 def frozen(study: Study) -> dict[str, Any]:
-    done = wrods("freeze", study.folder, "--json")
-    assert done.exit_code == 0, done.output
+    done = worked("freeze", study.folder, "--json")
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -49,17 +47,14 @@ def verified(study: Study, *more: object) -> tuple[int, dict[str, Any]]:
     return done.exit_code, json.loads(done.stdout)
 
 
-def change(study: Study, old: str, new: str) -> Study:
-    file = study.folder / "study.yaml"
-    text = file.read_text("utf-8")
-    assert old in text
-    file.write_text(text.replace(old, new), "utf-8")
+def changed_study(study: Study, old: str, new: str) -> Study:
+    change(study.folder / "study.yaml", (old, new))
     return load_study(study.folder)
 
 
 def collect(study: Study, readers: int = 2) -> None:
-    with open_store(study.folder) as store, LocalServer(study, store) as server:
-        fill(study, server.links, readers=readers, pause=0, told=lambda _: None)
+    with open_store(study.folder) as store:
+        let_take_part(study, store, readers=readers)
 
 
 def run_sql(study: Study, statement: str) -> None:
@@ -102,7 +97,7 @@ def test_a_model_that_the_frozen_plan_does_not_name_is_told_to_be_exploratory(st
 )
 def test_a_changed_study_is_neither_served_nor_built(study, old, new, said):
     frozen(study)
-    changed = change(study, old, new)
+    changed = changed_study(study, old, new)
     with (
         open_store(study.folder) as store,
         pytest.raises(UserError, match="--amend") as refused,
@@ -140,7 +135,7 @@ def test_it_verifies_after_a_withdrawal_and_counts_it(study):
     frozen(study)
     collect(study)
     before = verified(study)[1]["rows"]
-    assert wrods("withdraw", study.folder, "--participant", "S001", "--yes").exit_code == 0
+    worked("withdraw", study.folder, "--participant", "S001", "--yes")
     code, found = verified(study)
     assert code == 0 and found["sessions"] == {"simulated": 1, "withdrawn": 1} and found["rows"] == before
 
@@ -167,7 +162,7 @@ def test_links_noted_elsewhere_show_what_the_chain_alone_cannot(study, tmp_path)
 def test_a_freeze_edited_by_hand_is_refused(study):
     frozen(study)
     file = study.folder / "freeze.json"
-    file.write_text(file.read_text("utf-8").replace('"wanted": 24', '"wanted": 12'), "utf-8")
+    change(file, ('"wanted": 24', '"wanted": 12'))
     refused = wrods("freeze", study.folder, "--verify")
     assert refused.exit_code == 1 and "freeze.json" in refused.output
 
@@ -175,8 +170,8 @@ def test_a_freeze_edited_by_hand_is_refused(study):
 def test_a_freeze_is_replaced_only_with_a_reason_and_the_former_registration_stays(study):
     first = frozen(study)
     assert wrods("freeze", study.folder).exit_code == 2
-    changed = change(study, "wanted: 24", "wanted: 48")
-    assert wrods("freeze", study.folder, "--amend", "the pilot was noisier than planned").exit_code == 0
+    changed = changed_study(study, "wanted: 24", "wanted: 48")
+    worked("freeze", study.folder, "--amend", "the pilot was noisier than planned")
     now = json.loads((study.folder / "freeze.json").read_text("utf-8"))
     assert now["earlier"][0]["hash"] == first["hash"] != now["hash"]
     assert now["earlier"][0]["changes"] == ["participants.wanted: 24 → 48"]
@@ -189,7 +184,7 @@ def test_a_freeze_is_amended_neither_without_a_reason_nor_without_a_change(study
     first = frozen(study)
     refused = wrods("freeze", study.folder, "--amend", "why")
     assert refused.exit_code == 2 and "--amend" in refused.output
-    change(study, "wanted: 24", "wanted: 48")
+    changed_study(study, "wanted: 24", "wanted: 48")
     refused = wrods("freeze", study.folder, "--amend", " ")
     assert refused.exit_code == 2 and "--amend" in refused.output
     assert json.loads((study.folder / "freeze.json").read_text("utf-8"))["hash"] == first["hash"]

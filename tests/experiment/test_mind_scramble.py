@@ -9,17 +9,16 @@ from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
 from experiment.building import make_items
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.papers.mind_scramble import verdicts
 from experiment.papers.mind_scramble.verdicts import CORRECTED, RELEASED, SCORERS, fault_rows, values_of
 from experiment.scoring.sandbox import FATES, SandboxUnavailable, require_sandbox
 from experiment.study import Study
 from experiment.templates import parts_of
+from tests.experiment.commands import change, worked
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
 TEMPLATE = "mind-scramble"
@@ -54,10 +53,8 @@ def made(
         text = re.sub(r"(?ms)^      BASE: none\n.*?(?=^  lists:)", kept, text)
         text = text.replace("BASE - REO-INT, REO-INT - REO-ALL, REO-END - REO-BEG", "BASE - REO-REV")
         text = text.replace("REO-INT - REO-ALL, REO-END - REO-BEG", f"{levels[1]} - {levels[2]}")
-    for old, new in edits.items():
-        assert old in text, old
-        text = text.replace(old, new)
     file.write_text(text, "utf-8")
+    change(file, *edits.items())
     truth = json.loads((study / "simulated.json").read_text("utf-8"))
     for part_of in ("accuracy", "time"):
         effects = truth[part_of]["effects"]["scramble"]
@@ -66,12 +63,6 @@ def made(
         }
     (study / "simulated.json").write_text(json.dumps(truth), "utf-8")
     return study
-
-
-def wrods(*words: object) -> str:
-    done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
 
 
 @pytest.mark.shared
@@ -97,7 +88,7 @@ def test_every_part_has_as_many_items_as_it_says(tmp_path, shared, part, correct
     number = {"gsm8k": 400, "mbpp": 400 if corrected else 700, "squad": 500, "csqa": 1000}.get(part, 600)
     folder = made(tmp_path, part, shared / "data", corrected=corrected, items=0, levels=FEW)
     file = folder / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("  items: 0", f"  items: {number}"), "utf-8")
+    change(file, ("  items: 0", f"  items: {number}"))
     copy_template(TEMPLATE, tmp_path / "as-it-comes", part=part, data=shared / "data", corrected=corrected)
     assert f"  items: {number} " in (tmp_path / "as-it-comes" / "study.yaml").read_text("utf-8")
     items = make_items(load_study(folder)).items
@@ -131,13 +122,13 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path, shared):
     except SandboxUnavailable as error:
         pytest.skip(f"no sandbox here: {error.message}")
     folder = made(tmp_path, "mbpp", shared / "data", corrected=True, items=2, levels=FEW, edits=ONCE)
-    wrods("build", folder)
-    assert "wrods score" in wrods("run", folder, "--model", "oracle")
-    assert "wrods score" in wrods("simulate", folder, "--readers", "1")
-    before = wrods("score", folder, "--execute", "--dry-run")
+    worked("build", folder)
+    assert "wrods score" in worked("run", folder, "--model", "oracle").output
+    assert "wrods score" in worked("simulate", folder, "--readers", "1").output
+    before = worked("score", folder, "--execute", "--dry-run").output
     assert f"oracle: {FATES['passed']}" in before and "S001: " in before
-    wrods("score", folder, "--execute")
-    assert re.search(r"[6-8] responses", wrods("score", folder))
+    worked("score", folder, "--execute")
+    assert re.search(r"[6-8] responses", worked("score", folder).output)
 
 
 @pytest.mark.full
@@ -146,15 +137,23 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path, shared):
 def test_every_part_runs_with_simulated_people_and_a_local_model(tmp_path, shared, part):
     model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
     local = f'tiny: {{use: "hf:{model}", device: cpu, max_tokens: 8}}\n    oracle:'
-    how = {"levels": SOME[:-1] if part in ("mbpp", "csqa") else SOME, "edits": {"oracle:": local, **ONCE}}
-    folder = made(tmp_path, part, shared / "data", corrected=part != "boolq", **how)
-    wrods("check", folder)
-    wrods("build", folder)
-    wrods("run", folder, "--model", "tiny", *(() if part in UNPLANNED else ("--not-registered",)))
-    wrods("simulate", folder, "--readers", "2")
+    edits = {"oracle:": local, **ONCE}
+    folder = made(
+        tmp_path,
+        part,
+        shared / "data",
+        corrected=part != "boolq",
+        items=2,
+        levels=SOME[:-1] if part in ("mbpp", "csqa") else SOME,
+        edits=edits,
+    )
+    worked("check", folder)
+    worked("build", folder)
+    worked("run", folder, "--model", "tiny", *(() if part in UNPLANNED else ("--not-registered",)))
+    worked("simulate", folder, "--readers", "2")
     if part == "mbpp":
-        wrods("score", folder, "--execute", "--model", "tiny")
-    wrods("report", folder)
+        worked("score", folder, "--execute", "--model", "tiny")
+    worked("report", folder)
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     assert 'id="mind-scramble"' in page
     assert ("wrods score --similarity" in page) == (part in ("summarise", "translate"))

@@ -18,7 +18,7 @@ from experiment.study import Study
 from experiment.study.yaml_source import parse_yaml
 from experiment.summaries.plain_english import asked_in_english
 from stimuli.errors import UserError
-from tests.experiment.commands import wrods
+from tests.experiment.commands import change, worked, wrods
 
 TITLE = "title: A small study\n"
 ENGLISH = dict(pack_for("en").texts)
@@ -63,10 +63,8 @@ def test_a_study_that_collected_in_such_a_language_still_opens_but_for_participa
         ).result()
         with pytest.raises(UserError, match="'fi'"):
             service_for(study, store)
-    told = wrods("status", study.folder)
-    assert told.exit_code == 0, told.output
-    told = wrods("export", study.folder, "--out", study.folder / "data")
-    assert told.exit_code == 0, told.output
+    worked("status", study.folder)
+    worked("export", study.folder, "--out", study.folder / "data")
 
 
 # own texts
@@ -159,9 +157,9 @@ def test_all_that_is_wrong_with_own_texts_is_told_at_once(make_study, language, 
 
 def test_english_texts_of_a_template_are_refused_in_a_study_of_another_language(tmp_path):
     folder = tmp_path / "mine"
-    assert wrods("new", folder).exit_code == 0
+    worked("new", folder)
     file = folder / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("language: en", "language: nl"), "utf-8")
+    change(file, ("language: en", "language: nl"))
     told = wrods("check", folder)
     assert told.exit_code == 2
     places = [line for line in told.output.splitlines() if ": procedure[" in line]
@@ -185,7 +183,7 @@ def test_a_text_in_another_language_than_the_studys_is_refused(make_study, langu
     study = make_study(in_language(language))
     both = f"# 1\n\n{THANKS[language]}\n\n{THANKS[written]}\n"
     (study.folder / "debrief.md").write_text(both, "utf-8")
-    assert wrods("check", study.folder).exit_code == 0
+    worked("check", study.folder)
     (study.folder / "debrief.md").write_text(f"# 1\n\n{THANKS[written]}\n", "utf-8")
     told = wrods("check", study.folder)
     assert told.exit_code == (0 if written == language else 2), told.output

@@ -22,6 +22,7 @@ from experiment.trials.own import record_faults, simulate_record
 from experiment.trust import agree, require_trust, trust_file
 from stimuli.errors import UserError
 from stimuli.seeds import generator
+from tests.experiment.commands import change
 from tests.experiment.people.conftest import Participant, serve_study, settings
 from tests.own_examples import write_examples
 from tests.scripted_openai import ScriptedOpenAI
@@ -116,8 +117,7 @@ def test_every_error_of_a_declaration_is_told_at_once(tapping: Path) -> None:
 
 def test_settings_of_an_own_step_are_checked_by_its_declaration(tapping: Path) -> None:
     file = tapping / "study.yaml"
-    text = file.read_text("utf-8")
-    file.write_text(text.replace("flashes: 3, taps: 4", "flashes: 1, tapz: 4"), "utf-8")
+    change(file, ("flashes: 3, taps: 4", "flashes: 1, tapz: 4"))
     told = faults_of(tapping)
     assert "flashes is 1" in told and "tapz" in told and "'taps'" in told
 
@@ -127,7 +127,7 @@ def test_a_step_without_a_folder_is_refused_with_the_nearest_name(
     tapping: Path, name: str, near: str
 ) -> None:
     file = tapping / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("- tap:", f"- {name}:"), "utf-8")
+    change(file, ("- tap:", f"- {name}:"))
     told = faults_of(tapping)
     assert name in told and near in told
 
@@ -273,7 +273,7 @@ def test_a_model_answers_and_is_scored_like_people(associations: Path) -> None:
     ) as server:
         file = associations / "study.yaml"
         model = f'{{use: "openai:scripted", base_url: "{server.url}"}}'
-        file.write_text(file.read_text("utf-8").replace('{use: "baseline:random"}', model), "utf-8")
+        change(file, ('{use: "baseline:random"}', model))
         assert said("build", associations).exit_code == 0
         assert said("trust", associations, given="y\n").exit_code == 0
         ran = said("run", associations, "--not-registered")
@@ -330,7 +330,7 @@ def test_a_type_without_a_scorer_has_no_accuracy_to_plan(tapping: Path) -> None:
 )
 def test_what_needs_right_answers_or_one_step_is_refused(tapping: Path, old: str, new: str) -> None:
     file = tapping / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace(old, new), "utf-8")
+    change(file, (old, new))
     assert "tap" in faults_of(tapping)
 
 

@@ -21,6 +21,7 @@ from experiment.study import Study
 from experiment.summaries.plain_english import tell
 from experiment.trials import presented_ms
 from stimuli.errors import UserError
+from tests.experiment.commands import change
 
 CHOOSE = (
     "        - choose: {show: word, caption: Scrambled word, ask: Which word is it?, keys: [f, j], answer_by: text}\n"
@@ -239,7 +240,7 @@ def timed(parted, settings, **given):
     """Return a study whose texts end by themselves."""
     study = parted(mode="whole", unit="word", load=False, **given)
     file = study / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("as: whole, by: word", settings), "utf-8")
+    change(file, ("as: whole, by: word", settings))
     return load_study(study)
 
 
@@ -447,7 +448,7 @@ def test_a_summary_leaves_the_way_to_read_to_the_levels_that_set_it(parted):
     between = (
         "between: {display: {window: {read: {as: moving_window}}, alone: {read: {as: centred}}}}, lists: one"
     )
-    file.write_text(file.read_text("utf-8").replace("lists: one", between), "utf-8")
+    change(file, ("lists: one", between))
     study = load_study(folder)
     told = str(tell(study, make_items(study).items).session)
     assert "word by word" not in told
@@ -467,7 +468,7 @@ def test_a_sentence_made_by_hand_has_the_chunks_of_the_intact_one(parted, made):
 def test_each_of_several_fields_has_its_own_chunks(parted):
     folder = parted("The *teacher* / left.", load=False)
     file = folder / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("show: sentence", "show: [question, sentence]"), "utf-8")
+    change(file, ("show: sentence", "show: [question, sentence]"))
     _, trial = first_trial(load_study(folder), "intact")
     read, choose = trial["steps"]
     assert read["parts"] == ["A teacher", "or not?", "The teacher", "left."]

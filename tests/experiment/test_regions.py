@@ -24,7 +24,6 @@ from analysis.robustness import gee_check
 from analysis.tables import Tables, load
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
-from experiment.demo.tour import LocalServer, fill
 from experiment.exporting.export import hand_over
 from experiment.models.engine import RegionScore
 from experiment.models.planning.session import region_rows
@@ -33,6 +32,7 @@ from experiment.store import open_store
 from experiment.study import Study
 from stimuli.errors import UserError
 from tests.analysis.chapters import chapter_of, drawings_in, material_of, rows_in, tables_in
+from tests.experiment.commands import let_take_part
 
 REGIONS = "{critical: marked, spill: 2 after critical, pre: 1 before critical}"
 TABLE = """\
@@ -84,8 +84,7 @@ def collected(study: Study, readers: int, truth: dict[str, Any] = TRUTH) -> Tabl
     study = load_study(study.folder)
     (study.folder / "simulated.json").write_text(json.dumps(truth), "utf-8")
     store = open_store(study.folder)
-    with LocalServer(study, store) as server:
-        fill(study, server.links, readers=readers, pause=0, told=lambda _: None)
+    let_take_part(study, store, readers=readers)
     folder = hand_over(study, store, study.folder / "handover")
     store.close()
     return load(folder)

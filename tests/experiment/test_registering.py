@@ -30,7 +30,7 @@ from experiment.study import Study
 from experiment.study.study import planned_analyses, study_plan
 from experiment.summaries.registration import registration
 from stimuli.errors import UserError
-from tests.experiment.commands import wrods
+from tests.experiment.commands import change, let_take_part, wrods
 from tests.experiment.conftest import small_items
 from tests.experiment.test_simulated import TRUTH
 
@@ -114,7 +114,7 @@ def test_the_handover_tells_analysis_the_freeze_the_registration_and_the_whole_p
     locked = json.loads(wrods("freeze", study.folder, "--json").stdout)
     answer(study, URL)
     file = study.folder / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace("at 30 participants", "at 20 participants"), "utf-8")
+    change(file, ("at 30 participants", "at 20 participants"))
     with open_store(study.folder) as store:
         hand_over(load_study(study.folder), store, tmp_path / "handover")
     dictionary = json.loads((tmp_path / "handover" / "dictionary.json").read_text("utf-8"))
@@ -174,8 +174,7 @@ def test_the_dictionary_says_that_the_design_changed_since_the_sessions(make_stu
     study = make_study()
     (study.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
     with open_store(study.folder) as store:
-        with LocalServer(study, store) as server:
-            fill(study, server.links, readers=1, pause=0, told=lambda _: None)
+        let_take_part(study, store, readers=1)
         before = dictionary_of(hand_over(study, store, tmp_path / "before"))
         (study.folder / "debrief.md").write_text("Another farewell.", "utf-8")
         changed = load_study(study.folder)

@@ -8,13 +8,12 @@ import pytest
 from sqlalchemy import update
 
 from experiment.cli.new import copy_template, templates
-from experiment.demo.tour import fill
-from experiment.people.app import LocalServer
 from experiment.rating import answers_of, rating_for
 from experiment.simulated import read_truth
 from experiment.store import open_store
 from experiment.store.tables import sessions
 from experiment.templates import parts_of
+from tests.experiment.commands import let_take_part
 from tests.experiment.people.dashboard.test_dashboard_rating import CHANGES, RUBRIC, stories
 
 PARTS = [(name, part) for name in templates() for part in (parts_of(name) or [None])]
@@ -36,8 +35,7 @@ def test_answers_of_simulated_readers_are_rated_until_somebody_else_has_answered
     (study.folder / "simulated.json").write_text(TRUTH, "utf-8")
     rating: Any = rating_for(study)
     with open_store(study.folder) as store:
-        with LocalServer(study, store) as server:
-            fill(study, server.links, readers=2, pause=0, told=lambda _: None)
+        let_take_part(study, store, readers=2)
         with store.read() as connection:
             rehearsed = answers_of(connection, study.id, rating)
         assert len(rehearsed) == 8 and all(one.is_rehearsed for one in rehearsed)

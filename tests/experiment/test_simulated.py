@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 import pytest
 
-from experiment.demo.tour import LocalServer, fill
 from experiment.exporting.export import hand_over
 from experiment.procedure import participant_view, plan_session
 from experiment.simulated import GroundTruth, SimulatedReader, TrueEffects
 from experiment.store import Store, open_store
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.commands import let_take_part
 
 TRUTH = {
     "accuracy": {
@@ -55,8 +55,7 @@ def handed_over(study: Study, store: Store) -> tuple[pd.DataFrame, dict[str, obj
 
 
 def test_simulated_readers_fill_the_lists_evenly_and_are_marked(study, store):
-    with LocalServer(study, store) as server:
-        acknowledged = fill(study, server.links, readers=12, pause=0, told=lambda _: None)
+    acknowledged = let_take_part(study, store, readers=12)
     trials, dictionary = handed_over(study, store)
     assert acknowledged == len(trials) == 12 * 5
     assert set(trials.reader_kind) == {"simulated"}
@@ -72,26 +71,13 @@ def test_simulated_readers_fill_the_lists_evenly_and_are_marked(study, store):
     assert dictionary["truth"]["accuracy"]["effects"] == TRUTH["accuracy"]["effects"]  # type: ignore[index]
 
 
-def test_the_effects_that_were_put_in_are_in_the_data(study, store):
-    with LocalServer(study, store) as server:
-        fill(study, server.links, readers=40, pause=0, told=lambda _: None)
-    trials, _ = handed_over(study, store)
-    tested = trials[~trials.is_practice]
-    accuracy = tested.groupby("position").correct.mean()
-    assert accuracy["intact"] > 0.85
-    assert accuracy["initial"] < 0.7
-    time = tested.groupby("position").rt.median()
-    assert 1.4 < time["initial"] / time["intact"] < 2.0
-
-
 def test_the_same_readers_give_the_same_data_again(make_study, tmp_path):
     tables = []
     for name in ("one", "two"):
         made = make_study(name=name)
         (made.folder / "simulated.json").write_text(json.dumps(TRUTH), "utf-8")
         opened = open_store(made.folder)
-        with LocalServer(made, opened) as server:
-            fill(made, server.links, readers=6, pause=0, told=lambda _: None)
+        let_take_part(made, opened, readers=6)
         trials, _ = handed_over(made, opened)
         opened.close()
         kept = trials[["reader", "list_id", "item_id", "position", "is_practice", "response_raw", "rt"]]

@@ -6,7 +6,6 @@ import json
 import math
 import statistics
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from experiment.simulated import (
     read_truth,
 )
 from experiment.simulated.truth import TrueRating, Typing
-from experiment.store import open_store, records, tables
+from experiment.store import open_store, tables
 from experiment.study import Study
 from experiment.summaries.plain_english import tell
 from stimuli.errors import UserError
@@ -189,74 +188,37 @@ def test_letters_farther_apart_cost_more_and_both_ends_what_was_said(reading):
     assert costs == {"intact": {0.0}, "near": {0.2}, "far": {round(0.2 * 1.5**2, 6)}, "ends": {0.5}}
 
 
+NOTHING = {"intercept": 1, "effects": {}, "participant_sd": 0, "item_sd": 0}
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        (
-            {"rating": {"intercept": 1, "effects": {"a x b": {"c": 1}}, "participant_sd": 0, "item_sd": 0}},
-            "rating.effects.a x b.c",
-        ),
+        ({"rating": NOTHING | {"effects": {"a x b": {"c": 1}}}}, "rating.effects.a x b.c"),
         ({"regions": {"effects": {"late": {"a x b": {"c": 1}}}}}, "regions.effects.a x b.c"),
-        (
-            {"time": {"intercept": 6, "effects": {}, "participant_sd": 0, "item_sd": 0, "tail": 3}},
-            "'tail_ms'",
-        ),
+        ({"time": NOTHING | {"tail": 3}}, "'tail_ms'"),
         ({"lapses": {"rate": 2}}, "lapses.rate is 2"),
         ({"words": {"changed": {"middle": 1}}}, "words.changed"),
         ({"words": {"farther": -1}}, "words.farther is -1"),
         ({"accuracy": {"intercept": 3}}, "accuracy lacks 'effects'"),
         ({"accuracy": {"intercept": 3, "effects": {}, "participant_sd": 0}}, "accuracy lacks 'item_sd'"),
-        (
-            {"accuracy": {"intercept": "high", "effects": {}, "participant_sd": 0, "item_sd": 0}},
-            "accuracy.intercept is 'high'",
-        ),
-        (
-            {
-                "accuracy": {
-                    "intercept": 1,
-                    "effects": {"position": {"final": None}},
-                    "participant_sd": 0,
-                    "item_sd": 0,
-                }
-            },
-            "accuracy.effects.position.final is None",
-        ),
-        (
-            {"accuracy": {"intercept": 1, "effects": {"position": 2}, "participant_sd": 0, "item_sd": 0}},
-            "accuracy.effects.position is 2; it is to be a mapping",
-        ),
+        ({"accuracy": NOTHING | {"intercept": "high"}}, "accuracy.intercept is 'high'"),
+        ({"accuracy": NOTHING | {"effects": {"at": {"final": None}}}}, "accuracy.effects.at.final is None"),
+        ({"accuracy": NOTHING | {"effects": {"at": 2}}}, "accuracy.effects.at is 2; it is to be a mapping"),
         ({"words": {"changed": {"initial": "much"}}}, "words.changed.initial is 'much'"),
         ({"times": {}}, "Did you mean 'time'"),
+        ({"rating": NOTHING | {"thresholds": [0, 0]}}, "rating.thresholds"),
+        ({"rating": NOTHING | {"thresholds": 2}}, "rating.thresholds"),
+        ({"rating": NOTHING | {"thresholds": ["a"]}}, "rating.thresholds"),
+        ({"rating": NOTHING | {"threshold": [0]}}, "thresholds"),
     ],
 )
 def test_a_truth_that_cannot_be_meant_is_named(tmp_path, change, says):
-    plain = {"intercept": 1, "effects": {}, "participant_sd": 0, "item_sd": 0}
     file = tmp_path / "simulated.json"
-    file.write_text(json.dumps({"accuracy": plain, "time": plain, **change}), "utf-8")
+    file.write_text(json.dumps({"accuracy": NOTHING, "time": NOTHING, **change}), "utf-8")
     with pytest.raises(UserError) as error:
         read_truth(file)
     assert says in str(error.value)
-
-
-@pytest.mark.full
-@pytest.mark.browser
-def test_readers_at_the_real_page_fill_every_screen(reading):
-    pytest.importorskip("playwright")
-    from tests.browser.simulated_visits import visit
-
-    study = reading(MOVING)
-    with open_store(study.folder) as store, LocalServer(study, store) as server:
-        quick = replace(PLAIN, time=replace(PLAIN.time, intercept=5.0), words=Words(word_ms=30, letter_ms=2))
-        links = server.links
-        with ThreadPoolExecutor(1) as thread:  # another test's browser may hold this thread's event loop
-            answered = thread.submit(visit, study, quick, links.page, links.simulated, readers=2, speed=2)
-        assert answered.result() == 10
-        with store.read() as connection:
-            sessions = records.sessions_overview(connection, study.id)
-    assert sorted((one["reader"], one["reader_kind"], one["state"]) for one in sessions) == [
-        ("S001", "simulated", "finished"),
-        ("S002", "simulated", "finished"),
-    ]
 
 
 def test_readers_who_type_leave_a_log_of_keys_and_their_time_is_thinking_then_typing(reading):

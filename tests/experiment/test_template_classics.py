@@ -15,11 +15,10 @@ from analysis.planned import plans
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.demo.tour import fill
 from experiment.exporting.export import hand_over
-from experiment.people.app import LocalServer
 from experiment.store import open_store
 from experiment.templates import parts_of
+from tests.experiment.commands import let_take_part
 
 TEMPLATE = "classics"
 READERS = 4
@@ -35,8 +34,7 @@ def test_each_part_is_answered_and_every_planned_difference_is_estimated(tmp_pat
     assert not [finding for finding in findings if finding["level"] == "mend"]
     study = load_study(folder)
     with open_store(folder) as store:
-        with LocalServer(study, store) as server:
-            fill(study, server.links, readers=READERS, pause=0, told=lambda _: None)
+        let_take_part(study, store, readers=READERS)
         tables = load(hand_over(study, store, tmp_path / "tables"))
     planned = [plan for plan in plans(tables) if plan.planned]
     assert {plan.key for plan in planned} == set(study.get("analysis", "planned"))

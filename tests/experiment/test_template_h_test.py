@@ -10,14 +10,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 
 from analysis import load
 from analysis.report.blocks import Material
 from experiment.building import make_items
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
-from experiment.cli import main
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
@@ -31,7 +29,7 @@ from experiment.templates import template_folders
 from stimuli.errors import UserError
 from stimuli.htest.rules import rule
 from tests.analysis.chapters import chapter_of, rows_by_head, tables_in
-from tests.experiment.commands import wrods
+from tests.experiment.commands import change, worked, wrods
 from tests.experiment.models.tiny_models import tiny_llama
 from tests.experiment.models.tiny_seers import tiny_llava
 from tests.scripted_answers import last_text
@@ -50,15 +48,8 @@ FEW = (
 
 def made(folder: Path, data: Path, *changes: tuple[str, str], options: tuple[str, ...] = ()) -> Study:
     """Make the study of the ten tasks, with changes to its file."""
-    asked = ["new", str(folder), "--from", "h-test", "--part", "tasks", "--data", str(data), *options]
-    result = wrods(*asked)
-    assert result.exit_code == 0, result.output
-    file = folder / "study.yaml"
-    text = file.read_text("utf-8")
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    file.write_text(text, "utf-8")
+    worked("new", folder, "--from", "h-test", "--part", "tasks", "--data", data, *options)
+    change(folder / "study.yaml", *changes)
     return load_study(folder)
 
 
@@ -104,8 +95,7 @@ def test_models_that_the_template_proposes_are_asked_as_the_paper_asked_and_chec
 ):
     folder = tmp_path / "s"
     data = ("--data", str(shared / "data"))
-    done = wrods("new", folder, "--from", "h-test", "--part", part, *data, *options)
-    assert done.exit_code == 0, done.output
+    worked("new", folder, "--from", "h-test", "--part", part, *data, *options)
     file = folder / "study.yaml"
     file.write_text(re.sub(r"(?m)^    # (gpt[\w-]*:)", r"    \1", file.read_text("utf-8")), "utf-8")
     study = load_study(folder)
@@ -124,7 +114,7 @@ def test_plans_of_every_part_stand_with_people_alone_and_with_models_named(tmp_p
     people, models = tmp_path / "people", tmp_path / "models"
     made(people, shared / "data", *SMALL, *FEW)
     made(models, shared / "data", *SMALL, *FEW, ("between: [human]", "between: [human, guesser]"))
-    assert wrods("check", people, "--explain").exit_code == 0
+    worked("check", people, "--explain")
     told = wrods("check", models)
     assert told.exit_code == 2 and "reader_group" in told.output
 
@@ -156,8 +146,7 @@ def test_what_cannot_be_is_told_with_its_place(tmp_path, shared, change, said):
 def test_baselines_choose_among_symbols_whoever_words_the_prompt(tmp_path, shared, more):
     folder = lettered(tmp_path / "letters", shared / "data", *more)
     for name in ("random", "always_a", "oracle"):
-        result = wrods("run", folder, "--model", f"baseline:{name}")
-        assert result.exit_code == 0, result.output
+        worked("run", folder, "--model", f"baseline:{name}")
     with opened_study(folder) as opened:
         trials = load(hand_over(opened.study, opened.store, tmp_path / "tables")).trials
     assert set(trials["response_status"]) == {"valid"}
@@ -168,10 +157,8 @@ def test_baselines_choose_among_symbols_whoever_words_the_prompt(tmp_path, share
 
 def lettered(folder: Path, data: Path, *more: str) -> Path:
     """Make and build the study of letter geometry."""
-    begin = ["new", str(folder), "--from", "h-test", "--part", "geometry", "--data", str(data), *more]
-    for command in (begin, ["build", str(folder)]):
-        result = wrods(*command)
-        assert result.exit_code == 0, result.output
+    worked("new", folder, "--from", "h-test", "--part", "geometry", "--data", data, *more)
+    worked("build", folder)
     return folder
 
 
@@ -187,10 +174,8 @@ def said(body: dict[str, Any]) -> str:
 
 def shown(folder: Path, tables: Path, *commands: list[str]) -> Material:
     """Carry commands out on a study and hand its tables over."""
-    runner = CliRunner()
     for command in commands:
-        result = runner.invoke(main, [command[0], str(folder), *command[1:]])
-        assert result.exit_code == 0, f"{command}: {result.output}"
+        worked(command[0], folder, *command[1:])
     with opened_study(folder) as opened:
         return Material(load(hand_over(opened.study, opened.store, tables)))
 
@@ -214,8 +199,7 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path, shared, 
         run = ["run", "--not-registered"]
         material = shown(folder, tmp_path / "tables", ["build"], run, ["simulate", "--readers", "12"])
         file = lettered(letters, shared / "data") / "study.yaml"
-        text = file.read_text("utf-8")
-        file.write_text(text.replace("    guesser: {", f"    {talker}\n    guesser: {{", 1), "utf-8")
+        change(file, ("    guesser: {", f"    {talker}\n    guesser: {{"), count=1)
         questions = shown(letters, tmp_path / "answers", ["build"], run)
     tables = tables_in(chapter_of(write, material))
     assert {"h_test_full_released", "h_test_full_fresh", "h_test_makings", "h_test_thoughts"} <= set(tables)
@@ -231,9 +215,7 @@ def test_the_template_runs_from_a_folder_to_the_papers_tables(tmp_path, shared, 
     )
     assert talked.unread_published == 0 and talked.unread_corrected > 0.05 and talked.turned > 0
     assert write_geometry(questions) is not None
-    both = (str(tmp_path / "tables"), str(tmp_path / "answers"))
-    done = wrods("reproduce", "h-test", *both, "--out", str(tmp_path / "o"))
-    assert done.exit_code == 0, done.output
+    worked("reproduce", "h-test", tmp_path / "tables", tmp_path / "answers", "--out", tmp_path / "o")
     assert "talker" in (tmp_path / "o" / "figure_5_numbers.csv").read_text("utf-8-sig")
     assert (tmp_path / "o" / "figure_5.png").exists()
 

@@ -15,14 +15,13 @@ from analysis.report.document import SIMULATED
 from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli.new import copy_template
-from experiment.demo.tour import fill
 from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
-from experiment.people.app import LocalServer
 from experiment.store import open_store
 from experiment.study import Study
 from experiment.summaries.plain_english import tell
 from stimuli.item import Item
+from tests.experiment.commands import change, let_take_part, worked
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
@@ -115,8 +114,7 @@ def test_planned_analyses_name_what_a_session_leaves_in_the_trials_table(tmp_pat
     build_study(load_study(folder))
     study = load_study(folder)
     with open_store(folder) as store:
-        with LocalServer(study, store) as server:
-            fill(study, server.links, readers=1, pause=0, told=lambda _: None)
+        let_take_part(study, store, readers=1)
         tables = load(hand_over(study, store, tmp_path / "tables"))
     tested = tables.trials[~(tables.trials["is_practice"] | tables.trials["is_filler"]).astype(bool)]
     tested = tested[~tested["is_attention_check"].astype(bool)]
@@ -143,12 +141,20 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
     small(folder, part)
     file = folder / "study.yaml"
     who = f'guesser: {{use: "baseline:random"}}\n    tiny: {{use: "hf:{model}", device: cpu, dtype: float32}}'
-    text = file.read_text("utf-8").replace('guesser: {use: "baseline:random"}', who, 1)
-    text = text.replace("prompt_variants: 5", "prompt_variants: 1")
-    file.write_text(text, "utf-8")
-    for command in ("check", "build", "run --not-registered", "simulate --readers 15", "report"):
-        done = invoke(*command.split(), folder)
-        assert done.exit_code == 0, f"{command}: {done.output}"
+    change(
+        file,
+        ('guesser: {use: "baseline:random"}', who),
+        ("prompt_variants: 5", "prompt_variants: 1"),
+        count=1,
+    )
+    for words in (
+        ("check", folder),
+        ("build", folder),
+        ("run", folder, "--not-registered"),
+        ("simulate", folder, "--readers", "15"),
+        ("report", folder),
+    ):
+        worked(*words)
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     assert "Letter position" in page and SIMULATED[0] in page.casefold()
     shown = any(next(folder.glob("reports/*")).rglob("*letter_costs_beside*"))

@@ -22,6 +22,7 @@ from experiment.summaries.plain_english import sent_as_published
 from experiment.templates import filled, parts_of
 from stimuli.errors import UserError
 from stimuli.htest.released import RELEASED_TASKS
+from tests.experiment.commands import change, worked
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
 
@@ -104,7 +105,7 @@ def test_open_models_get_the_text_alone_as_published_and_check_says_where_they_d
             "scrambled-bench", folder, part=part, data=shared / "data", corrected=form == "corrected"
         )
         file = folder / "study.yaml"
-        file.write_text(file.read_text("utf-8").replace("    # llama:", "    llama:"), "utf-8")
+        change(file, ("    # llama:", "    llama:"))
     name = "base" if part == TRAINING else "llama"
     published, corrected = (load_study(folder) for folder in folders.values())
     assert published.models[name]["template"] == "plain" and "template" not in corrected.models[name]
@@ -139,12 +140,7 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
     folder = small(tmp_path / "study", shared / "data", part, corrected=part == "dream", items=2)
     file = folder / "study.yaml"
     local = f'tiny: {{use: "hf:{model}", device: cpu, max_tokens: 8}}\n    oracle:'
-    text = (
-        file.read_text("utf-8")
-        .replace("oracle:", local, 1)
-        .replace("prompt_variants: 5", "prompt_variants: 1")
-    )
-    file.write_text(text, "utf-8")
+    text = change(file, ("oracle:", local), ("prompt_variants: 5", "prompt_variants: 1"), count=1)
     for words in (
         ("check", folder),
         ("build", folder),
@@ -152,8 +148,7 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
         ("simulate", folder, "--readers", "2"),
         ("report", folder),
     ):
-        done = invoke(*words)
-        assert done.exit_code == 0, done.output
+        worked(*words)
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     table = {"scrrec": "4", "scrrec-few-shot": "3", "realtimeqa": "5", "dream": "6", "aqua": "1"}[part]
     assert f"Scrambled Bench, Table {table}" in page and IN_PRINT in page and SIMULATED[0] in page
