@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ from experiment.study import Study
 from experiment.study.questionnaires import MatrixRow, asked_on_screen, conditions, is_asked, scale_scores
 from experiment.summaries.plain_english import has_unruled_checks, tell
 from stimuli.errors import UserError
-from tests.experiment.people.conftest import Running, settings_of
+from tests.experiment.people.conftest import Running, config_of, settings_of
 
 HABIT = """\
 row,text,reversed,scale,accept
@@ -186,9 +185,7 @@ def test_each_session_has_its_own_order_of_rows_and_options(study):
 
 def test_a_screen_previewed_alone_asks_what_depends_on_other_screens(study):
     page = create_preview_app(study).test_client().get("/screen?screen=2").text
-    found = re.search(r'<script type="application/json" id="wrods-config">(.*?)</script>', page, re.DOTALL)
-    assert found
-    (screen,) = json.loads(found[1])["preview_plan"]["screens"]
+    (screen,) = config_of(page)["preview_plan"]["screens"]
     assert [(question["name"], question["only"]) for question in screen["questions"]] == [("effort", {})]
 
 
