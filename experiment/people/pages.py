@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,6 @@ from flask import (
     send_from_directory,
     url_for,
 )
-from jinja2.utils import htmlsafe_json_dumps
 from werkzeug.wrappers import Response as AnyResponse
 
 from experiment.bundle import bundle_folder
@@ -64,7 +64,8 @@ def bundle_version() -> str:
 
 def script_json(value: object) -> str:
     """Return JSON for a ``<script>`` block, in which nothing can close the block."""
-    return htmlsafe_json_dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 SHOWN_WITH = {"preview": "consent", "again": "debrief"}
