@@ -26,9 +26,6 @@ from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
 GROUP = "reader_group"
-ADDED = 0.5
-"""The log-linear correction (Hautus, 1995, Behavior Research Methods, Instruments, & Computers 27, 46-51): added to hits and
-false alarms, with 1 added to the numbers of signal and other trials, whether or not a rate is 0 or 1."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +39,22 @@ class SignalDetection:
     beta: float  # ln of the likelihood ratio at the criterion, d' x c
 
 
+def _corrected(
+    said: NDArray[np.float64], trials: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return rates and numbers of trials of both classes with the log-linear correction; the last axis is the classes.
+
+    Each class's share of all trials is added to its count, and twice that to its trials, whether or not a rate is 0 or 1: 0.5 and 1
+    of equal classes (Hautus, 1995, Behavior Research Methods, Instruments, & Computers 27, 46-51). Halves added to unequal classes
+    would give a reader with one answer throughout a d' other than 0.
+    """
+    share = np.where(
+        trials > 0, trials / trials.sum(axis=-1, keepdims=True), 0.5
+    )  # a resample may lack a class
+    corrected = trials + 2 * share
+    return (said + share) / corrected, corrected
+
+
 def sensitivity(hits: float, signals: float, false_alarms: float, others: float) -> SignalDetection:
     """Return d' and c of one reader in one condition, with the log-linear correction."""
     if min(hits, false_alarms) < 0 or hits > signals or false_alarms > others:
@@ -49,8 +62,7 @@ def sensitivity(hits: float, signals: float, false_alarms: float, others: float)
             f"{hits:g} hits of {signals:g} and {false_alarms:g} false alarms of {others:g}",
             mend="Hits and false alarms lie between 0 and their numbers of trials.",
         )
-    rates = np.array([(hits + ADDED) / (signals + 2 * ADDED), (false_alarms + ADDED) / (others + 2 * ADDED)])
-    counts = np.array([signals + 2 * ADDED, others + 2 * ADDED])
+    rates, counts = _corrected(np.array([hits, false_alarms]), np.array([signals, others]))
     z = stats.norm.ppf(rates)
     variance = rates * (1 - rates) / counts / stats.norm.pdf(z) ** 2
     d_prime, criterion = float(z[0] - z[1]), float(-(z[0] + z[1]) / 2)
@@ -107,18 +119,18 @@ def _errors_over_items(valid: pd.DataFrame, counts: Mapping[str, int]) -> dict[s
     keys = [name for name in ("set", "item_id") if name in valid]
     items = valid.groupby(keys, dropna=False).ngroup().to_numpy()
     n_items = int(items.max()) + 1
+    counted = np.array([counts["hits"], counts["false_alarms"]])
+    of_classes = np.array([counts["signals"], counts["others"]])
     parts, least = [], 0.0
-    for of_class, said_so, trials in (
-        (is_signal, counts["hits"], counts["signals"]),
-        (~is_signal, counts["false_alarms"], counts["others"]),
+    for of_class, said_so, trials, rate, corrected in zip(
+        (is_signal, ~is_signal), counted, of_classes, *_corrected(counted, of_classes), strict=True
     ):
-        rate = (said_so + ADDED) / (trials + 2 * ADDED)
         density = float(stats.norm.pdf(stats.norm.ppf(rate)))
         deviations = np.where(of_class, said - said_so / trials, 0.0)
-        parts.append(np.bincount(items, deviations, n_items) / (trials + 2 * ADDED) / density)
+        parts.append(np.bincount(items, deviations, n_items) / corrected / density)
         is_constant = said_so in (0, trials)
         independent = len(set(items[of_class])) if is_constant else trials
-        least += rate * (1 - rate) / (independent + 2 * ADDED) / density**2
+        least += rate * (1 - rate) / (independent + corrected - trials) / density**2
     hits, false_alarms = parts
     scale = n_items / max(n_items - 1, 1)
     of_sum, of_difference = (
@@ -388,7 +400,7 @@ def _pooled(rows: pd.DataFrame, level: str) -> dict[str, Any]:
     }
     seed = stable_seed("signal detection", str(rows[GROUP].iloc[0]), level)
     sums = resampled_means(counts, seed) * len(counts)
-    z = stats.norm.ppf((sums[:, ::2] + ADDED) / (sums[:, 1::2] + 2 * ADDED))
+    z = stats.norm.ppf(_corrected(sums[:, ::2], sums[:, 1::2])[0])
     drawn = {"d_prime": z[:, 0] - z[:, 1], "criterion": -(z[:, 0] + z[:, 1]) / 2}
     for name, draws in drawn.items():
         ends = interval(draws if len(counts) > 1 else draws[:0])

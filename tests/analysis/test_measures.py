@@ -452,6 +452,20 @@ def test_impossible_counts_are_refused(counts: tuple[int, int, int, int]) -> Non
         sensitivity(*counts)
 
 
+@pytest.mark.parametrize(("signals", "others"), [(30, 90), (5, 95), (100, 100)])
+def test_one_answer_throughout_is_no_sensitivity_to_unequal_classes(signals: int, others: int) -> None:
+    """Each class's share of the trials is added to its counts; of equal classes, these are the usual halves."""
+    always = signal_detection(trials_of(answers(signals, signals, others, others))).iloc[0]
+    never = signal_detection(trials_of(answers(0, signals, 0, others))).iloc[0]
+    n = signals + others
+    assert always["d_prime"] == pytest.approx(0, abs=1e-12) == never["d_prime"]
+    assert always["criterion"] == pytest.approx(-Z((n + 1) / (n + 2))) == pytest.approx(-never["criterion"])
+    share = signals / n
+    found = sensitivity(signals - 1, signals, 2, others)
+    rates = (signals - 1 + share) / (signals + 2 * share), (2 + 1 - share) / (others + 2 * (1 - share))
+    assert found.d_prime == pytest.approx(Z(rates[0]) - Z(rates[1]))
+
+
 def test_why_a_condition_has_no_z_follows_from_its_counts() -> None:
     counts = {
         "all_a": (9, 9, 9, 9), "no_a": (0, 9, 0, 9), "all_and_no_a": (9, 9, 0, 9), "all_hits": (9, 9, 4, 9),
