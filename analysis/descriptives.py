@@ -42,7 +42,7 @@ class ConditionMean:
     level: str
     trials: int  # trials, and participants (items, for a model or baseline) that they come from
     units: int
-    mean: float  # share correct, mean recovery (0 to 1), mean rating, or geometric mean of milliseconds
+    mean: float  # share correct, mean recovery (0 to 1), mean in a unit, or geometric mean of milliseconds
     sd: float  # standard deviation between participants, of times the geometric one (a factor); nan for a model or baseline
     low: float  # ends of the 95% interval; nan where there is none
     high: float
@@ -53,13 +53,13 @@ class ConditionMean:
 
 
 def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
-    """Return trials with the column ``value``: 0 or 1 with failures as wrong, recovery, a rating, or the log of a time."""
+    """Return trials with the column ``value``: 0 or 1 with failures as wrong, recovery, a value in its unit, or the log of a time."""
     # one selection, since a million trials have a gigabyte of columns
     used = trials["item_id"].notna()
     if measure.logged:
         rows = trials[used & not_failed(trials) & (trials[measure.name] > 0)]
         return rows.assign(value=np.log(rows[measure.name]))
-    if measure is RATING:
+    if measure.unit:
         rows = trials[used & trials[measure.name].notna()] if measure.name in trials else trials.iloc[:0]
         return rows.assign(value=rows.get(measure.name, pd.Series(dtype=float)).astype(float))
     used &= judged(trials, measure.name)

@@ -124,7 +124,7 @@ class ConditionMeans:
 
     def raw(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return means of the modelled scale as the axis has them."""
-        return np.exp(values) if self.measure.logged else values if self.measure is RATING else 100.0 * values
+        return np.exp(values) if self.measure.logged else values if self.measure.unit else 100.0 * values
 
 
 def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") -> Drawing:
@@ -169,7 +169,7 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
 
 def _written(row: ConditionMeans, mean: float) -> str:
     """Write a mean as text has it."""
-    write = apa.milliseconds if row.measure.logged else apa.number if row.measure is RATING else apa.percent
+    write = apa.milliseconds if row.measure.logged else apa.number if row.measure.unit else apa.percent
     return write(mean)
 
 
@@ -210,7 +210,8 @@ def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: 
     """Draw all panels of one measure, which begin so many inches below the upper edge."""
     high = figure.get_figheight()
     columns, size = _columns(row), min(SIZE, size_in(step))
-    texts = ["\n".join(cut_to_lines(level, 1.15, size, 2 if step >= 0.3 else 1)) for level in row.levels]
+    broad = 1.15 if columns > 2 else 1.6
+    texts = ["\n".join(cut_to_lines(level, broad, size, 2 if step >= 0.3 else 1)) for level in row.levels]
     names = 0.1 + max(width_of(line, size) for text in texts for line in text.split("\n"))
     of_contrasts = _LABELS if row.has_one_reader else _READERS
     room = BROAD - names - (_FOREST + of_contrasts - _READERS if row.is_beside else 0.05)
@@ -232,10 +233,9 @@ def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: 
     centre = (names + (columns * (width + _GAP) - _GAP) / 2) / BROAD
     short_titles = {"correct": "Correct", RECOVERED.name: "Recovered"}
     axis = f"{short_titles.get(row.measure.name, row.measure.title)} (%)"
-    if row.measure is RATING:
-        axis = f"Mean rating ({row.measure.unit})"
-    elif row.measure.logged:
-        axis = f"{row.measure.title} (ms; geometric means)"
+    if row.measure.unit:
+        title = "Mean rating" if row.measure is RATING else row.measure.title
+        axis = f"{title} ({row.measure.unit}{'; geometric means' if row.measure.logged else ''})"
     figure.text(centre, 1 - (end + 0.22) / high, axis, ha="center", va="top", fontsize=SIZE, color=SOFT)
     if row.effects:
         left, begin = names + 0.9, end + _BELOW + _ABOVE
@@ -256,7 +256,7 @@ def _single(row: ConditionMeans, group: str) -> pd.DataFrame:
 
 def _shown(row: ConditionMeans, cells: Sequence[ConditionMean]) -> IntervalMarks:
     """Return means as the axis has them."""
-    scale = 1.0 if row.measure.logged or row.measure is RATING else 100.0
+    scale = 1.0 if row.measure.unit else 100.0
     return IntervalMarks(
         *scale * np.array([(cell.mean, cell.low, cell.high) for cell in cells], dtype=float).T
     )
@@ -315,7 +315,7 @@ def _panel(
 def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, step: float) -> None:
     """Write a mean above its mark, or where rows are low next to its interval if there is room within the panel."""
     mean, low, high = (end if np.isfinite(end) else ends[0] for end in ends)
-    places = 1 if row.measure is RATING else 0
+    places = 1 if row.measure.unit and not row.measure.logged else 0
     printed = apa.rounded(mean, places if row.measure.logged else places + 1)  # as tables have it
     text = apa.number(float(printed), places)
     at, shift = (mean, y), (0.0, 4.5)
@@ -404,7 +404,7 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
     for effect in row.drawn:
         if effect.label != label and not row.has_one_reader:
             label = effect.label
-            write(left, cut_to_lines(label, 2.9, SIZE, 1, bold=True)[0], bold=True)
+            write(left, cut_to_lines(label, names + 1 / inch + 0.8, SIZE, 1, bold=True)[0], bold=True)
             y += 1.0
         mark = replace(look.get(effect.group, MarkStyle(_BLACK, "D")), is_hollow=effect.group != "human")
         low = -np.inf if odds and effect.low <= 0 else effect.low

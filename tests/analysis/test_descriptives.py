@@ -24,8 +24,8 @@ from analysis.descriptives import (
 from analysis.exclusions import flow
 from analysis.intervals import share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import accuracy, against_chance
-from analysis.plan import MEASURES
-from analysis.report.described.layouts import students_told
+from analysis.plan import MEASURES, PLANNABLE
+from analysis.report.described.layouts import descriptive_table, students_told
 from tests.analysis.conftest import Make
 from tests.analysis.letter_study import LEVELS, study_rows
 
@@ -229,3 +229,22 @@ def test_a_note_of_intervals_says_where_equal_items_leave_none() -> None:
         for level, mean, ends in (("intact", 0.5, (0.2, 0.8)), ("shuffled", 0.0, (np.nan, np.nan)))
     ]
     assert students_told(cells) != students_told(cells[:1])
+
+
+@pytest.mark.parametrize(
+    ("name", "unit"), [("surprisal", "bits"), ("margin", "nats"), ("prompt_tokens", "tokens")]
+)
+def test_a_mean_keeps_the_unit_of_its_measure(name: str, unit: str) -> None:
+    """Only shares become percent; a value in a trial without a valid answer is no 0."""
+    trials = pd.DataFrame({"item_id": ["i1", "i2", "i3"], "cond": "intact", name: [200.0, 300.0, 400.0]})
+    trials = trials.assign(reader="m", reader_group="m", reader_kind="model", correct=[1.0, 0.0, None])
+    trials = trials.assign(
+        response=["A", "B", None], answer="A", response_status=["valid", "valid", "unparsed"]
+    )
+    measure = PLANNABLE[name]
+    cells = describe(trials.iloc[: 2 if measure.logged else 3], measure, "cond", ("intact",))
+    mean = np.sqrt(200 * 300) if measure.logged else 300
+    assert [cell.mean for cell in cells] == pytest.approx([mean])
+    table = descriptive_table(cells, measure, "cond")
+    assert table.title.endswith(f"({unit}) by cond and reader")
+    assert f"{mean:.0f}" in {cell.removesuffix(".00") for row in table.rows for cell in row}

@@ -33,9 +33,8 @@ def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
 
 def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: str) -> ApaTable:
     """Lay out means, spreads and intervals of every reader group in every condition."""
-    times, places = (1, 0) if measure.logged else (1, 2) if measure is RATING else (100, 1)
+    times, places = (1, 0) if measure.logged else (1, 2) if measure.unit else (100, 1)
     over_items = OF_SHARES if any(cell.interval == WILSON for cell in cells) else students_told(cells)
-    units = {"correct": "% correct", RATING.name: RATING.unit}
     return LAYOUT.table(
         "means",
         [_row(cell) for cell in cells],
@@ -47,9 +46,9 @@ def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: 
         times=times,
         places=places,
         logged=measure.logged,
-        rated=measure is RATING,
+        shares=not measure.unit,
         has_ends=any(cell.at_ends is not None for cell in cells),
-        unit="ms" if measure.logged else units.get(measure.name, "%"),
+        unit="% correct" if measure.name == "correct" else measure.unit or "%",
         **_spread(cells, measure.logged),
         intervals=intervals_told(cells, "" if measure.logged else over_items),
         used=_rows_of(measure),
@@ -108,7 +107,7 @@ def _rows_of(measure: Measure) -> tuple[Condition, ...]:
     """Return the conditions of the trials that means of a measure come from."""
     if measure.logged:
         return (*timed_well(measure.name), *(() if measure.of == "models" else (PEOPLE,)))
-    return (USED, *filled(measure.name)) if measure is RATING else JUDGED
+    return (USED, *filled(measure.name)) if measure.unit else JUDGED
 
 
 def accuracy_and_recovery_table(
@@ -119,7 +118,7 @@ def accuracy_and_recovery_table(
     rows: list[dict[str, Any]] = [
         {**_row(cell), "near": recovery.get((cell.group, cell.level))} for cell in exact
     ]
-    intervals = intervals_told(exact, f"of accuracy {OF_SHARES}, of recovery {students_told(recovered)}")
+    intervals = intervals_told(exact, f"{OF_SHARES} (accuracy) and {students_told(recovered)} (recovery)")
     facts: dict[str, Any] = {
         "factor": factor,
         **_spread(exact),
