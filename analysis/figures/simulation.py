@@ -175,4 +175,5 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             axes.set_title(effects[0].title)
             against = f", difference from {references[measure]}" if references[measure] else ""
             axes.set_xlabel(SCALES[effects[0].scale] + against)
-    return Drawing.described(name, figure, people, "effects_recovered", recovered=told)
+    kind = "simulated" if any(effect.measure != "lapses" for effect in drawn) else "baseline"
+    return Drawing.described(name, figure, looks({kind: kind}), "effects_recovered", recovered=told)

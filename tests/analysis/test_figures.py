@@ -235,6 +235,7 @@ STUDIES = {
     "ceiling": conditions(trials(POSITIONS, 6, 1, 2, right=1.0)),
     "ratings": conditions(trials(POSITIONS, 6, 1, 0), RATING),
     "two factors": conditions(trials(("a/x", "a/y", "b/x", "b/y"), 6, 1, 0), levels=("a/x", "a/y", "b/x", "b/y")),
+    "long names": conditions(trials(("a/x", "non-island/embedded"), 6, 0, 0), levels=("a/x", "non-island/embedded")),
 }  # fmt: skip
 
 
@@ -402,6 +403,15 @@ def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> Non
     assert names_beside(figure, 1) == []
     (places,) = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
     assert list(places) == [*range(3), *range(4, 27)], "the effect that is missing leaves its row empty"
+
+
+def test_lapses_of_a_baseline_are_no_simulated_readers() -> None:
+    lapses = Recovered("lapses", "Lapses", "share", "lapses of oracle", 0.1, 0.06, 0.03, 0.1)
+    for effects, told in (
+        ([lapses], "Baselines: not data"),
+        ([effect("correct", "a − b"), lapses], "Simulated readers: not data"),
+    ):
+        assert told in {text.get_text() for text in recovery_figure("recovery", effects).figure.texts}
 
 
 def test_letters_that_the_main_font_lacks_are_drawn_in_a_font_of_this_computer(monkeypatch) -> None:

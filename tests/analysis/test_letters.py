@@ -255,6 +255,15 @@ def test_items_whose_words_are_changed_in_different_places_are_at_no_place() -> 
     assert found.loc["b", "same_place"] and found.loc["b", "place"] == 2
 
 
+def test_a_curve_of_places_ends_with_the_last_place_that_any_reader_has_drawn() -> None:
+    table = pd.DataFrame({"reader_group": ["a"] * 4 + ["b"] * 4, "place": [1, 2, 3, 4] * 2})
+    table = table.assign(items_of_level=[9, 9, 1, 1, 9, 9, 9, 2], change="transposition", cost=1.0)
+    table = table.assign(low=0.0, high=2.0, is_tested=False)
+    for group, backwards in (("a", False), ("b", True)):
+        segment = measures._segment(table, group, "letter", backwards=backwards)
+        assert segment is not None and segment[1] == (("3", "2", "1") if backwards else ("1", "2", "3"))
+
+
 AFTER_BITS = 1.5
 BITS = {"intact": 50.0, "initial": 59.0, "internal": 54.0, "final": 56.0}
 

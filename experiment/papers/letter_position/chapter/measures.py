@@ -303,9 +303,10 @@ def _segment(table: pd.DataFrame, group: str, title: str, *, backwards: bool = F
         return None
     numbers = table["place"].astype(float)
     rows = table[(table["reader_group"] == group) & (numbers <= MOST_PLACES)]
-    if rows.empty:
+    drawn = numbers[(table["items_of_level"] >= FEWEST_ITEMS) & (numbers <= MOST_PLACES)]
+    if rows.empty or drawn.empty:
         return None
-    places = [str(place) for place in range(int(numbers.min()), int(min(numbers.max(), MOST_PLACES)) + 1)]
+    places = [str(place) for place in range(int(drawn.min()), int(drawn.max()) + 1)]
     return (title, tuple(places[::-1] if backwards else places), _points(rows))
 
 
