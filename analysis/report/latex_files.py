@@ -1,11 +1,11 @@
 """Writes a report for LaTeX: one file per table (booktabs), ``report.tex`` with all of them, and the references cited.
 
-A table's file can go into any document that loads booktabs, caption and longtable; ``report.tex`` compiles with pdflatex and xelatex.
+A table's file can go into any document that loads booktabs, caption, longtable and rotating; ``report.tex`` compiles with pdflatex and
+xelatex.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -26,9 +26,11 @@ from analysis.report.references import as_bibtex
 
 LONGEST = 34
 """A table with more rows than this runs over pages."""
-SIZES = ((6, r"\small", 84), (8, r"\footnotesize", 96), (math.inf, r"\scriptsize", 112))
-"""Most columns of a table in each size of letters, and how many letters a line of that size holds."""
-SHORTEST_LINE = 11
+SIZES = ((r"\small", 84), (r"\footnotesize", 96))
+"""Sizes of letters, and how many a line of each holds."""
+TURNED = 1.38
+"""How much longer a line is on a page that is turned."""
+SHORTEST_LINE = 8
 """Letters up to which a line of a column's head is not broken."""
 LONG_NAME, WRAPPED = 42, r"p{0.36\linewidth}"
 """Letters above which names in the first column wrap."""
@@ -144,23 +146,29 @@ def _write_file(document: Document, nodes: Sequence[Node], path: Path, sources: 
 def table_in_latex(shown: Numbered, source: str) -> str:
     """Return a table as LaTeX: caption above, three rules, note below; a comment at its head says where its numbers come from."""
     apa_table, n_columns = shown.table, len(shown.table.columns)
-    size, room = next((size, room) for most, size, room in SIZES if n_columns <= most)
     first, *cells = apa_table.widths(lambda index, is_head, text: [] if is_head and index else [text])
     heads = [[apa_table.columns[0]]] + [
-        wrap(column.replace("% CI", "%\u00a0CI"), max(SHORTEST_LINE, int(width))) or [""]
+        wrap(column.replace("% CI", "%\u00a0CI"), max(SHORTEST_LINE, int(width)), break_long_words=False)
+        or [""]
         for column, width in zip(apa_table.columns[1:], cells, strict=True)
     ]
     others = apa_table.widths(lambda index, is_head, text: heads[index] if is_head else [text])[1:]
+    width, is_long = min(first, LONG_NAME) + sum(others) + 2 * n_columns, len(apa_table.rows) > LONGEST
+    size = next((size for size, room in SIZES if width <= room), None)
+    is_turned = size is None and not is_long
+    if is_turned:
+        size = next((size for size, room in SIZES if width <= TURNED * room), None)
     return _written(
         "table",
         number=shown.number,
         laid=apa_table,
         source=" ".join(source.split()),
-        size=size,
+        size=size or (r"\scriptsize" if is_long else SIZES[-1][0]),
         columns=f"@{{}}{WRAPPED if first > LONG_NAME else 'l'}*{{{n_columns - 1}}}{{c}}@{{}}",
         head=_head(heads, [apa_table.is_symbol(column) for column in apa_table.columns]),
-        is_long=len(apa_table.rows) > LONGEST,
-        is_wide=min(first, LONG_NAME) + sum(others) + 2 * n_columns > room,
+        is_long=is_long,
+        is_turned=is_turned,
+        is_wide=size is None,
     )
 
 

@@ -22,7 +22,7 @@ from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document, document_of
 from analysis.report.docx_file import fitted_columns, write_docx
 from analysis.report.inline import plain_text, runs_of
-from analysis.report.latex_files import escaped, write_latex
+from analysis.report.latex_files import escaped, table_in_latex, write_latex
 from analysis.report.nodes import Bullets, Facts, Heading, Paragraph, PlannedFinding
 from analysis.report.numbering import Illustrated, Numbered
 from analysis.report.references import cited_in, known, read_bibtex
@@ -230,6 +230,30 @@ def test_report_tex_compiles_whatever_the_texts_hold(tmp_path: Path, program: st
     )  # fmt: skip
     assert done.returncode == 0, done.stdout.decode("utf-8", "replace")[-3000:]
     assert (tmp_path / "report.pdf").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    ("cells", "letters", "kind", "size"),
+    [
+        (4, 6, "table", "small"),
+        (6, 10, "table", "footnotesize"),
+        (7, 9, "sidewaystable", "small"),
+        (7, 12, "sidewaystable", "footnotesize"),
+    ],
+)
+def test_a_wide_table_is_turned_in_latex_before_its_letters_shrink(
+    cells: int, letters: int, kind: str, size: str
+) -> None:
+    laid = ApaTable(
+        "own", "Own", ("Contrast", *("b",) * cells), (("initial − internal", *("8" * letters,) * cells),)
+    )
+    written = table_in_latex(Numbered("1", laid), "")
+    assert f"\\begin{{{kind}}}" in written and f"\\{size}\n" in written and f"\\end{{{kind}}}" in written
+    assert "resizebox" not in written and "scriptsize" not in written
+    head = ApaTable(
+        "own", "Own", ("Contrast", "Clustered by participants"), (("initial − internal", "same"),)
+    )
+    assert "participants" in table_in_latex(Numbered("1", head), ""), "no word of a head breaks"
 
 
 LONG = "vertauschte_Anfangsbuchstaben_des_Wort"
