@@ -218,6 +218,12 @@ def worded(value: int, singular: str, plural: str | None = None) -> str:
     return f"{NUMBERS[value]} {noun}" if 0 <= value < len(NUMBERS) else counted(value, singular, plural)
 
 
+def opening(value: int, singular: str, plural: str | None = None) -> str:
+    """Begin a sentence with a count and its noun, never with digits: ``Two models``, ``A total of 12 models``."""
+    text = worded(value, singular, plural)
+    return f"A total of {text}" if text[0].isdigit() else f"{text[0].upper()}{text[1:]}"
+
+
 def spelled(value: int) -> str:
     """Write a count without its noun: ``none``, below 10 as a word, else in digits."""
     return "none" if not value else NUMBERS[value] if value < len(NUMBERS) else count(value)

@@ -236,7 +236,16 @@ def held_by(plan: Plan, trials: pd.DataFrame) -> pd.Series[bool]:
     return is_shown if plan.trials is None else is_shown & (trials["trial_type"] == plan.trials)
 
 
+def trials_named(kind: str) -> str:
+    """Name the trials of a type by what they ask for."""
+    return _TRIALS.get(kind, f"{kind} trials")
+
+
+_TRIALS = {"choose": "choices", "rate": "ratings", "read": "texts read"}
+_TRIALS |= {"answer": "typed answers", "type": "typed answers", "recover": "recovered texts"}
+
+
 def of_trials(trials: str | None, within: Within) -> str:
-    """Name the trials in parentheses, for use after a name: `` (choose, examples few-shot)``; empty for all."""
-    parts = [*([trials] if trials else []), *(f"{factor} {level}" for factor, level in within)]
+    """Name the trials in parentheses, for use after a name: `` (choices, examples few-shot)``; empty for all."""
+    parts = [*([trials_named(trials)] if trials else []), *(f"{factor} {level}" for factor, level in within)]
     return f" ({', '.join(parts)})" if parts else ""

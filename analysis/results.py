@@ -337,6 +337,11 @@ class Contrast:
         return len(self.at) == 2
 
     @property
+    def reverses(self) -> bool:
+        """Whether it is an interaction that is certain in percentage points and points the other way in log odds."""
+        return bool(self.orders > 1 and self.excludes_zero and self.log_odds * self.estimate < 0)
+
+    @property
     def orders(self) -> int:
         """Number of nested differences: 1; 2 for a two-way interaction (or between two readers); 3 for both."""
         return 1 + self.interaction + self.between

@@ -207,6 +207,10 @@ def robustness_matrix(
                 remarks.append(f"{analysis.plan.name}: {error.message}.")
             except (ArithmeticError, ValueError) as error:
                 remarks.append(f"{analysis.plan.name}: a check could not be computed ({error}).")
+        for row in checked.values():
+            if row.contrast.reverses:
+                of_means = CheckOutcome(REVERSED, row.contrast.log_odds, np.nan, np.nan, False)
+                row.cells.setdefault(SCALE, of_means)
         rows += checked.values()
     return Matrix(tuple(rows), tuple(dict.fromkeys(remarks)))
 

@@ -18,9 +18,11 @@ from markupsafe import Markup, escape
 
 from analysis.figures import Drawing
 from analysis.names import plain
+from analysis.readers import spoken
 from analysis.report.answer import answer
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import marks_of
+from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
 from analysis.report.inline import plain_text, with_symbols
 from analysis.report.layout import SENTENCES
 from analysis.report.method import software_references
@@ -41,8 +43,8 @@ from analysis.report.references import Reference, cited_in
 from analysis.report.references import in_order as sorted_references
 
 NOT_PLANNED = "These analyses were not planned; they suggest hypotheses and test none."
-Shown = TypeVar("Shown", Numbered, Illustrated, Numbered | Illustrated)
 SIMULATED = ("simulated readers: not data",)
+Shown = TypeVar("Shown", Numbered, Illustrated, Numbered | Illustrated)
 
 
 def manuscript(content: ReportContent) -> tuple[list[Node], list[Section]]:
@@ -137,6 +139,15 @@ def _section(section: Section, content: ReportContent) -> Iterator[Node]:
     tables = (*dict.fromkeys(described), *(table.number for table in section.tables))
     for text in section.paragraphs:
         yield Paragraph(text, tables=tables, models=fit_numbers)
+    tentative = [
+        f"{contrast.label} ({' vs. '.join(map(spoken, contrast.groups))})"
+        for part in section.each
+        for contrast in part.analysis.contrasts
+        if grade_of(contrast, part.analysis, content.matrix) in (FRAGILE, CONTRADICTED)
+    ]
+    if tentative:
+        text = SENTENCES.sentences("tentative", names=list(dict.fromkeys(tentative)))
+        yield Paragraph(text, tables=tables, models=fit_numbers)
 
 
 def _recovered(content: ReportContent) -> Markup:
@@ -229,8 +240,10 @@ def _printed(shown: Iterable[Numbered | Illustrated]) -> Iterator[Numbered | Ill
 def _recovery(content: ReportContent) -> Iterator[Node]:
     if not content.recovery or content.recovery_table is None:
         return
-    yield Heading(3, Markup("Parameter recovery"), SIMULATED, "recovery")
-    text = SENTENCES.sentences("recovery", recovered=_recovered(content))
+    # without simulated readers, it is of the lapses of a baseline
+    marks = SIMULATED if "simulated" in content.kinds.values() else ()
+    yield Heading(3, Markup("Parameter recovery"), marks, "recovery")
+    text = SENTENCES.sentences("recovery", recovered=_recovered(content), kinds=content.kinds)
     yield Paragraph(text, tables=(content.recovery_table.number,))
     figure = [content.recovery_figure] if content.recovery_figure else []
     yield from _printed([*figure, content.recovery_table])

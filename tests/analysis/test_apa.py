@@ -62,6 +62,14 @@ def test_numbers_are_written_as_the_manual_asks(written: str, expected: str) -> 
     assert written == expected
 
 
+@pytest.mark.parametrize(
+    ("value", "opened"),
+    [(1, "One model"), (9, "Nine models"), (10, "A total of 10 models"), (1200, "A total of 1,200 models")],
+)
+def test_no_sentence_begins_with_digits(value: int, opened: str) -> None:
+    assert apa.opening(value, "model") == opened
+
+
 def test_p_outside_0_and_1_is_refused() -> None:
     with pytest.raises(ValueError, match=r"1\.2"):
         apa.p_value(1.2)

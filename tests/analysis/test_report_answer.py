@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from analysis import apa, load
@@ -18,6 +19,7 @@ from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.answer import MOST_FINDINGS, answer, answer_tables, as_text
 from analysis.report.content import gather
+from analysis.report.document import manuscript
 from analysis.report.effect_sizes import felt
 from analysis.report.grades import (
     CLEAR,
@@ -31,7 +33,7 @@ from analysis.report.grades import (
     support_of,
 )
 from analysis.report.inline import plain_text
-from analysis.report.nodes import Facts, PlannedFinding
+from analysis.report.nodes import Facts, Paragraph, PlannedFinding
 from analysis.report.numbering import ExhibitNumbers, ReportContent
 from analysis.report.planned_effects import planned_effects
 from analysis.report.provenance import _estimates
@@ -50,7 +52,7 @@ from analysis.robustness import (
     Matrix,
 )
 from tests.analysis.crossed_study import INTERACTION, PLAN, crossed_rows, crossed_study
-from tests.analysis.letter_study import PLANNED, study_rows, write_handover
+from tests.analysis.letter_study import PLANNED, comparison, study_rows, write_handover
 
 pytestmark = pytest.mark.usefixtures("without_chapters")
 
@@ -119,6 +121,33 @@ def test_the_worst_check_decides_how_certain_a_significant_result_is(
     agreeing = sum(one == SAME for one in outcomes.values())
     assert (f"{agreeing} of {len(outcomes)} checks agree" in support_of(row)) is (
         0 < agreeing < len(outcomes)
+    )
+
+
+def test_an_interaction_that_log_odds_reverse_is_fragile_in_answer_and_results(tmp_path: Path) -> None:
+    """At its ceiling, the large model loses fewer points than the small one and more in log odds."""
+    rows = study_rows(human=0, models=("large", "small"), items=60)
+    wrong = {
+        ("large", "initial"): 9,
+        ("large", "internal"): 4,
+        ("small", "initial"): 40,
+        ("small", "internal"): 18,
+    }
+    up_to = [wrong.get(pair, 3) for pair in zip(rows["reader"], rows["position"], strict=True)]
+    rows["correct"] = (pd.factorize(rows["item_id"])[0] >= up_to).astype(float)
+    planned = comparison("initial - internal", between=("large", "small"))
+    given = gather(load(write_handover(tmp_path, rows, planned=planned)))
+    (row,) = [one for one in given.matrix.rows if one.contrast.reverses]
+    assert row.contrast.between and row.contrast.estimate > 0 > row.contrast.log_odds
+    cell = row.cells[SCALE]
+    assert cell.outcome == "reversed" and cell.estimate == row.contrast.log_odds and not cell.excludes_zero
+    assert grade_of(row.contrast, row.analysis, given.matrix) is FRAGILE
+    assert "in 1 of " in support_of(row) and "log odds" in support_of(row)
+    nodes, _ = manuscript(given)
+    results = " ".join(plain_text(node.text) for node in nodes if isinstance(node, Paragraph))
+    assert (
+        "initial − internal (large vs. small)"
+        in results.partition("did not hold in all robustness checks")[0]
     )
 
 

@@ -611,7 +611,10 @@ def test_texts_to_recover_and_questions_are_no_one_accuracy(tmp_path: Path) -> N
     asked, restored = questions(tmp_path / "q").tables, sentences(tmp_path / "s", few_shot=False).tables
     both = replace(asked, trials=pd.concat([asked.trials, restored.trials], ignore_index=True))
     told = [(plan.name, plan.trials) for plan in plans(both) if plan.measure.name == "correct"]
-    assert told == [(f"accuracy by position ({kind})", kind) for kind in ("choose", "recover")]
+    assert told == [
+        ("accuracy by position (choices)", "choose"),
+        ("accuracy by position (recovered texts)", "recover"),
+    ]
     assert [plan.trials for plan in plans(asked) if plan.measure.name == "correct"] == [None]
     # sentences are never shown intact: the first scramble is what the others are held against
     intact = (both.trials["trial_type"] == "recover") & (both.trials["position"] == "a")

@@ -140,15 +140,15 @@ def of_tasks(tmp_path_factory: pytest.TempPathFactory, without_chapters: None) -
 
 def test_every_table_figure_and_heading_names_the_trials_that_it_is_of(of_tasks: ReportContent) -> None:
     titles = [one.table.title for one in of_tasks.descriptives]
-    assert any(title.endswith("(recover, examples behind)") for title in titles)
-    assert any(title.endswith("(choose)") for title in titles)
+    assert any(title.endswith("(recovered texts, examples behind)") for title in titles)
+    assert any(title.endswith("(choices)") for title in titles)
     names = [one.drawing.name for one in of_tasks.figures]
     assert len(set(names)) == len(names) and "cost_position_recover_examples_behind" in names
     found = [one for one in answer(of_tasks, "") if isinstance(one, PlannedFinding)]
-    assert all(f"recover, examples {manner} (" in found[0].text for manner in MANNERS)
+    assert all(f"recovered texts, examples {manner} (" in found[0].text for manner in MANNERS)
     assert of_tasks.answer_table is not None
     headings = rows_by_head(of_tasks.answer_table.table)
-    for trials in ("choose", *(f"recover, examples {manner}" for manner in MANNERS)):
+    for trials in ("choices", *(f"recovered texts, examples {manner}" for manner in MANNERS)):
         assert any(f"({trials})" in one for one in headings)
 
 
@@ -161,7 +161,7 @@ def test_analyses_of_parts_share_paragraphs_a_table_and_a_question(of_tasks: Rep
     rows = rows_in(every.table)
     assert len(rows) == sum(len(part.analysis.contrasts) for part in by_position.each) == 27
     heads = list(rows_by_head(every.table))
-    assert heads[0] == "recover, examples without: a" and heads[-1].startswith("choose: ")
+    assert heads[0] == "recovered texts, examples without: a" and heads[-1].startswith("choices: ")
     questions = [str(one.question) for one in answer(of_tasks, "") if isinstance(one, PlannedFinding)]
     assert sum("position (" in one for one in questions) == 1
 

@@ -30,8 +30,9 @@ from analysis.exclusions import (
 from analysis.mixed import Fit
 from analysis.names import in_words
 from analysis.plan import ALPHA, CODED, MEASURES, OF_FIXATIONS
+from analysis.planned import trials_named
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
-from analysis.readers import PARTICIPANT_KINDS
+from analysis.readers import PARTICIPANT_KINDS, group_order, spoken
 from analysis.report.apa_tables import ApaTable
 from analysis.report.fit_warnings import without_end
 from analysis.report.layout import ChapterLayout
@@ -43,8 +44,6 @@ LAYOUT = ChapterLayout(Path(__file__).parent)
 PACKAGES = ("numpy", "scipy", "pandas", "statsmodels", "matplotlib")
 MOST_SINGLY = 3
 """Largest number of models described separately; more share one sentence."""
-KINDS_OF_TRIAL = {"type": "typed answers", "recover": "recovered texts", "read": "texts"}
-"""How a sentence names the trials of a type."""
 LANGUAGES = {
     "ar": "Arabic", "de": "German", "en": "English", "es": "Spanish", "fr": "French", "he": "Hebrew", "it": "Italian",
     "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
@@ -118,12 +117,20 @@ def _participants(tables: Tables) -> dict[str, Any]:
             }
         )
     came = {"recruit": None, "eligible": None, "answers": None, "people": None} | came
-    came["answers"] = [answer | _reliability(answer) for answer in came["answers"] or []]
+    came["answers"] = [_in_english(answer) | _reliability(answer) for answer in came["answers"] or []]
     return (
         {"samples": samples, "came": came, "criteria": list(_criteria(came["eligible"] or {}))}
         if samples
         else {}
     )
+
+
+def _in_english(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the answers to a question of ours as prose has them; a study's own are never rewritten."""
+    if answer["name"] != "first_language":
+        return dict(answer)
+    counts = {_language(code): number for code, number in answer["counts"].items()}
+    return {**answer, "name": in_words(answer["name"]), "counts": counts}
 
 
 def _reliability(answer: Mapping[str, Any]) -> dict[str, tuple[float, float] | None]:
@@ -294,6 +301,13 @@ def _imported(entry: Mapping[str, Any]) -> bool:
 def _settings(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> list[str]:
     """Name a model's settings in the study: number format, temperature, context and prompt variants."""
     reported_elsewhere = {"use", "base_url", "trained", "base", "price", "family", "parameters"}
+    reported_elsewhere |= {
+        "cache",
+        "concurrency",
+        "concurrency_start",
+        "key_env",
+        "probe",
+    }  # no answer depends on them
     reported_elsewhere |= {"dtype"} if entry.get("dtype") else set()
     settings = {
         key: value for key, value in (entry.get("settings") or {}).items() if key not in reported_elsewhere
@@ -320,7 +334,7 @@ def _by_kind_of_trial(trials: pd.DataFrame, column: str, values: Sequence[Any]) 
     written = {value: f"{value:g}" if isinstance(value, float) else str(value) for value in values}
     if len(values) == 1:
         return written[values[0]]
-    kinds = trials["trial_type"].astype(str).map(lambda kind: f"{KINDS_OF_TRIAL.get(kind, kind)}")
+    kinds = trials["trial_type"].astype(str).map(trials_named)
     kinds = kinds.mask(is_choice(trials), "choices").mask(is_statement(trials), "statements of rules")
     parts = [
         f"{written[value]} ({apa.listing(list(dict.fromkeys(kinds[trials[column] == value])))})"
@@ -390,7 +404,9 @@ def _procedure(tables: Tables) -> dict[str, Any]:
         "only_imported_models": bool(imported) and all(imported),
         "procedure": procedure,
         "screens": [
-            {"block": "a block of trials"}.get(screen, in_words(screen))
+            {"block": "a block of trials", "full_screen": "a switch to full screen"}.get(
+                screen, in_words(screen)
+            )
             for screen in procedure.get("screens", ())
         ],
         "has_participants": bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
@@ -443,6 +459,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
     ]
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
+    participants = apa.listing([spoken(group) for group in group_order(people)]) if len(people) else "people"
     between = _between_participants(tables, used)
     exclude = tables.dictionary["exclude"]
     priors = list(
@@ -495,7 +512,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "rare": RARE,
         "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
         "checks": {
-            scale: " of people" if set(groups) <= set(people["reader_group"]) else ""
+            scale: f" of {participants}" if set(groups) <= set(people["reader_group"]) else ""
             for scale, of_scale in (
                 ("raw", [one for one in estimated if one not in shares]),
                 ("points", shares),
@@ -532,6 +549,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "has_failures": bool((judged(used) & ~is_valid(used) & (used["reader_kind"] != "baseline")).any()),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": int(people["reader"].nunique()),
+        "participants": participants,
         "has_between": bool(between),
         "is_all_between": bool(between) and len(between) == len(tables.factors),
         "has_equivalence": any(

@@ -293,7 +293,7 @@ def _compared(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds) -
         "several": len(contrasts) > 1 or is_several(groups[0], kinds),
         "result": outcome(contrasts[0], analysis.plan.alpha),
         "direction": words_of_direction(analysis.plan.measure),
-        "reversed": [contrast for contrast in contrasts if reverses(contrast)],
+        "reversed": [contrast for contrast in contrasts if contrast.reverses],
         "equivalent": EQUIVALENT,
         "exp": np.exp,
     }
@@ -404,11 +404,6 @@ def words_of_direction(measure: Measure) -> tuple[str, str] | None:
     if measure.response != "correct" and not (measure.logged and measure.unit == "ms"):
         return None
     return ("less accurate", "more accurate") if measure.family == "binomial" else ("faster", "slower")
-
-
-def reverses(contrast: Contrast) -> bool:
-    """Whether an interaction that is certain in percentage points points the other way in log odds."""
-    return bool(contrast.orders > 1 and contrast.excludes_zero and contrast.log_odds * contrast.estimate < 0)
 
 
 def of_many_conditions(

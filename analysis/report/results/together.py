@@ -14,7 +14,7 @@ from analysis.names import plain
 from analysis.readers import named
 from analysis.report.apa_tables import ApaTable
 from analysis.report.effect_sizes import ResponseScaleEffect, felt
-from analysis.report.results import LAYOUT, MOST_LEVELS, adjustment, mean_in_words, reverses
+from analysis.report.results import LAYOUT, MOST_LEVELS, adjustment, mean_in_words
 from analysis.report.results.tables import contrast_table, origin_of_contrasts, part_of
 from analysis.results import Analysis, Contrast
 
@@ -91,7 +91,7 @@ class Together:
             others=others,
             size=felt(others, measure) if others else None,
             lost=sum(not contrast.estimable for analysis in self.analyses for contrast in analysis.contrasts),
-            reversed=sum(map(reverses, significant)),
+            reversed=sum(contrast.reverses for contrast in significant),
         )
 
     def _who(self, contrast: Contrast) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis import apa, robustness
 from analysis.plan import Measure
-from analysis.readers import PARTICIPANT_KINDS
+from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material
 from analysis.report.grades import FOUND
@@ -76,10 +76,17 @@ def write(material: Material) -> Chapter | None:
     methods = LAYOUT.sentences(
         "methods",
         of_people={
-            name: " of people" if all(material.kinds[group] in PARTICIPANT_KINDS for group in groups) else ""
+            name: f" of {apa.listing(sorted(map(spoken, groups)))}"
+            if groups and all(material.kinds[group] in PARTICIPANT_KINDS for group in groups)
+            else ""
             for name, groups in companions.items()
         },
         checks=matrix.checks,
+        has_logistic=any(
+            robustness.SCALE in row.cells and not math.isnan(row.cells[robustness.SCALE].low)
+            for row in checked
+        ),
+        has_reversed=any(row.contrast.reverses for row in checked),
         of_people_alone=are_people == {True},
         of_models_alone=are_people == {False},
         few_forms=min(forms, default=np.inf) <= robustness.FEW_FORMS,
