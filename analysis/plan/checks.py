@@ -461,7 +461,7 @@ def faults_of_exclusions(
             yield from _caught(partial(read, rule), unit, name)
             if name == RIGHT_SHARE and all_rated:
                 yield PlanFault(
-                    " excludes by the share of right answers, and no rating is right or wrong",
+                    " excludes by the proportion of correct responses, and no rating is right or wrong",
                     "Take it out; attention_checks_failed counts the checks among ratings.",
                     (unit, name),
                 )

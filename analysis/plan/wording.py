@@ -77,7 +77,7 @@ def plan_in_brief(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
             else []
         ),
         *([f"Beyond the study's exclusions, the plan excludes {'; '.join(rules)}"] if rules else []),
-        f"Stopping rule: {_stop(analysis, plan)}".removesuffix(HINT).removesuffix(SETTING).removesuffix("."),
+        _stopping(analysis, plan),
     ]
     return ". ".join(parts) + "."
 
@@ -178,7 +178,7 @@ def _lines(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     if analysis.items == "fixed":
         yield "items: fixed; results on shares hold for these items only"
     unbounded = DEFAULT if analysis.equivalence is None else ""
-    yield from (f"{line}{unbounded}" for line in _equivalence(analysis, plan))
+    yield from (f"equivalence: {line}{unbounded}" for line in _equivalence(analysis, plan))
     if analysis.bayes is not None:
         yield _bayes(analysis.bayes)
     yield from _model(analysis)
@@ -264,7 +264,7 @@ def _family(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
 def _equivalence(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     bound, has_several = analysis.equivalence, len(analysis.readers) > 1
     if bound is None and has_several:
-        yield "equivalence: not tested, since no bound was set"
+        yield "similarity is not tested, since no bound was set"
     if bound is not None and has_several:
         first = readers_in_words(analysis.readers[:1])
         others = (
@@ -273,7 +273,7 @@ def _equivalence(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
             else "each of the other readers"
         )
         yield (
-            f"equivalence: {first} and {others} count as equal in a contrast if two one-sided tests "
+            f"{first} and {others} count as equal in a contrast if two one-sided tests "
             f"at {_level(analysis)} reject a difference of {bound.said} or more "
             "between them, by Bonferroni's method over all such tests of the measure"
         )
@@ -283,7 +283,7 @@ def _equivalence(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
         and any(measure.name == "correct" for measure in analysis.by_measure)
     ):
         yield (
-            "equivalence: conditions that asked a model about the same items count as equal if two one-sided tests reject a "
+            "conditions that asked a model about the same items count as equal if two one-sided tests reject a "
             f"difference of {bound.said} or more, frozen beforehand"
         )
 
@@ -329,6 +329,18 @@ def _model(analysis: PlannedAnalysis) -> Iterator[str]:
     yield f"random structure{DEFAULT}: {STRUCTURE.format(compare=slopes)}"
     if any(measure.name == "correct" for measure in analysis.measures.values()):
         yield f"missing answers{DEFAULT}: unreadable answers and timeouts count as wrong"
+
+
+def _stopping(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
+    """Return the stopping rule as a sentence without its stop; what a study says of it is quoted as it is."""
+    rule = _stop(analysis, plan).removesuffix(HINT).removesuffix(SETTING).removesuffix(".")
+    if analysis.stop is not None:
+        return f"Stopping rule: {rule}"
+    return (
+        f"Data collection stops {rule}"
+        if rule.startswith(("at ", "when "))
+        else f"{rule[0].upper()}{rule[1:]}"
+    )
 
 
 def _stop(analysis: PlannedAnalysis, plan: StudyPlan) -> str:

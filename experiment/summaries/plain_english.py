@@ -381,10 +381,13 @@ def session_told(
         f"{rules.signs.get(name, name)} ({bound})"
         for name, bound in (rules.exclude.get("sessions") or {}).items()
     ]
+    noun = f"criteria for excluding sessions {verbs['are']}"
+    if len(criteria) == 1:
+        noun = f"criterion for excluding sessions {verbs['is']}"
     return SessionSummary(
-        _materials(study, items) + _regions(study),
+        _materials(study, items) + _regions(study, verbs),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
-        _lists(study, numbers, verbs) + _orders(study),
+        _lists(study, numbers, verbs) + _orders(study, verbs),
         _screens(study),
         f"A session {verbs['has']} {numbers['trials_per_session']:,} trials{practice}",
         f"roughly {length_in_words(numbers['minutes_by_levels'])}",
@@ -394,7 +397,7 @@ def session_told(
         else "",
         " ".join(filter(None, (_told_to_readers(study, plan, verbs), describe_types(study.own_types)))),
         papers_wording(study),
-        f"Criteria for excluding sessions: {listing(criteria)}." if criteria else "",
+        f"The {noun} {listing(criteria)}." if criteria else "",
         {
             factor: {
                 level: _in_words(given, study.factors.get(factor, {}).get(level))
@@ -423,7 +426,9 @@ MOST_WORDS = 4
 
 def _materials(study: Study, items: Sequence[Item]) -> str:
     sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
-    named = f" in {len(sets)} sets ({listing(sets)})" if len(sets) > 1 else ""
+    # a factor that is the set names them
+    names = "" if any({*levels} == {*sets} for levels in study.factors.values()) else f" ({listing(sets)})"
+    named = f" in {len(sets)} sets{names}" if len(sets) > 1 else ""
     roles: Counter[str] = Counter(
         role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
     )
@@ -434,13 +439,17 @@ def _materials(study: Study, items: Sequence[Item]) -> str:
     return f"{text}.{_left_intact(items)}"
 
 
-def _regions(study: Study) -> str:
+def _regions(study: Study, verbs: Mapping[str, str]) -> str:
     """Name the regions of the texts that are read, with the place of each; empty without any."""
     named = [
         f"{name} ({'marked in each text' if place is None else f'{place.words} {place.side} {place.other}'})"
         for name, place in study.regions.items()
     ]
-    return f" Named regions of the texts: {listing(named)}." if named else ""
+    return (
+        f" The texts {verbs['have']} the named region{'s' if named[1:] else ''} {listing(named)}."
+        if named
+        else ""
+    )
 
 
 def _left_intact(items: Sequence[Item]) -> str:
@@ -467,12 +476,12 @@ def _left_intact(items: Sequence[Item]) -> str:
     return left
 
 
-def _orders(study: Study) -> str:
+def _orders(study: Study, verbs: Mapping[str, str]) -> str:
     """Describe the constraints of the blocks' orders; empty without any."""
     orders = [study.get("procedure", place, "block", "order", default="mixed") for place in blocks_of(study)]
     rules = [OrderRules.of(order).in_words() for order in orders if isinstance(order, Mapping)]
     told = list(dict.fromkeys(listing(phrases) for phrases in rules))
-    return "".join(f" Random order with {phrases}." for phrases in told)
+    return "".join(f" Trials {verbs['are']} in random order with {phrases}." for phrases in told)
 
 
 def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
@@ -607,17 +616,18 @@ def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, 
         comprehension = screen.get("comprehension")
         if comprehension:
             number, needed = len(screen["questions"]), comprehension["needed"]
-            of_them = "all" if needed == number else f"{needed} of them"
+            of_them = f", {needed} of them" if needed != number else ", all" if number > 1 else ","
             ends = (
                 f"{verbs['ends']}" if comprehension["if_failed"] == "end" else f"{verbs['goes']} on, flagged"
             )
             sentences.append(
-                f"The instructions {verbs['are']} followed by {counted(number, 'question')}, {of_them} to be answered correctly "
-                f"within {counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
+                f"The instructions {verbs['are']} followed by {counted(number, 'question')}{of_them} to be answered "
+                f"correctly within {counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
             )
         elif screen["kind"] == "questions" and not screen["screening"]:
             named_questions = listing(list(map(_question, screen["questions"])))
-            sentences.append(f"A screen of questions {verbs['asks']} for {named_questions}.")
+            asked = counted(len(screen["questions"]), "question")
+            sentences.append(f"A screen {verbs['has']} {asked} ({named_questions}).")
         elif screen["kind"] == "practice":
             passing, last = screen.get("pass"), screen.get("of_last")
             of_last = f" of the last {last} trials" if last else ""

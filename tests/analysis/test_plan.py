@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,16 @@ def test_a_plan_is_the_same_after_it_was_exported() -> None:
     assert again.contrasts == plan.contrasts and again.levels_of == plan.levels_of
     assert [one.direction for one in plan.contrasts] == ["two-sided", "less"]
     said = plan_in_brief(again, StudyPlan((again,), ODD))
+    assert "Similarity is not tested, since no bound was set. " in said
+    assert said.endswith("No number of participants is planned.") and ": " not in said.partition("α")[2]
+    stopped = replace(again, stop="after 60 people or on May 1.")
+    assert plan_in_brief(stopped, StudyPlan((stopped,), ODD)).endswith(
+        "Stopping rule: after 60 people or on May 1."
+    )
+    wanted = plan_in_brief(again, StudyPlan((again,), ODD, wanted=40))
+    assert wanted.endswith(
+        "Data collection stops at 40 participants with a finished session that is not excluded."
+    )
     assert "[" not in said and "text × print" in said and EXPECTED["less"] in said
 
 

@@ -40,6 +40,7 @@ PEOPLE = {
             "low": 19,
             "high": 50,
         },
+        {"name": "first_language", "ask": "?", "type": "choice", "n": 12, "counts": {"de": 12}},
         {"name": "gender", "ask": "?", "type": "choice", "n": 12, "counts": {"woman": 7, "man": 5}},
         {
             **{"name": "habit work", "ask": "?", "type": "score", "score": "mean", "rows": 4, "n": 11},
@@ -78,12 +79,14 @@ def test_numbers_and_names_of_participants_and_models_are_told(full: dict[str, s
     """Who began and is left, what they said of themselves; snapshot, dates, settings, tokens and cost of a model."""
     for part, expected in (
         ("Participants", "12 people|13 sessions|11 people|88 trials|Prolific|18 to 65|31.25|6.50|7 woman|5 man"),
+        ("Participants", "first language: 12 German;|(n = 11)"),
         ("Participants", "habit work (mean of 4 items)|2.75|α = .80, 95% CI [.50, .94]|Feldt"),
         ("Participants", "12 trials (attention checks failed)"),
         ("Language models", "openai:restorer|restorer-2026-01-31|March 1, 2026|March 4, 2026|48 calls|temperature 0|random"),
     ):  # fmt: skip
         for words in expected.split("|"):
             assert words in full[part], words
+    assert "(n = 12)" not in full["Participants"], "all answered"
     rows = study_rows(human=2, models=("restorer",), items=4)
     table = models_table(load(write_handover(tmp_path, rows, readers=READERS)))
     assert table is not None and len(table.columns) == 7
