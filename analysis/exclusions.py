@@ -22,7 +22,8 @@ LATER_ATTEMPT, OLD_VERSION = "shown again (a later attempt)", "earlier version o
 OTHER_DESIGN = "session of another design"
 TIMED = "timed session of a reader who has others (counts for times alone)"
 IDENTICAL = "identical repeat of a deterministic answer"
-ORDER = (PILOT, OLD_VERSION, OTHER_DESIGN, PRACTICE, FILLER, CHECK, LATER_ATTEMPT, TIMED, IDENTICAL)
+FURTHER = "further answer (counts where a plan names its step)"
+ORDER = (PILOT, OLD_VERSION, OTHER_DESIGN, PRACTICE, FILLER, CHECK, LATER_ATTEMPT, TIMED, IDENTICAL, FURTHER)
 """Reasons that are not the study's own, in the order in which they apply."""
 
 RULE = " rule"
@@ -67,7 +68,16 @@ def flag_trials(trials: pd.DataFrame, factors: Collection[str], collected: str |
         applies = applies.reindex(trials.index, fill_value=False).astype(bool)
         reason = trials["excluded_reason"]
         trials["excluded_reason"] = reason.mask(reason.isna() & applies, name)
+    if "step_name" in trials:
+        reason = trials["excluded_reason"]
+        trials["excluded_reason"] = reason.mask(reason.isna() & trials["step_name"].notna(), FURTHER)
     return trials
+
+
+def usable(trials: pd.DataFrame, step: str | None) -> pd.Series[bool]:
+    """Mark the trials that an analysis of trials ending with ``step`` (None: all) uses; further answers only by their name."""
+    reason = trials["excluded_reason"]
+    return reason.isna() if step is None else reason.isna() | (reason == FURTHER)
 
 
 def timed_beside_others(trials: pd.DataFrame) -> pd.Series[bool]:

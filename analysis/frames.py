@@ -26,6 +26,7 @@ from analysis.exclusions import (
     not_told_apart,
     repeats,
     unseen,
+    usable,
 )
 from analysis.factorial import TELLING, slopes_in_rows
 from analysis.measures.recovery import recovery_trials
@@ -78,7 +79,7 @@ ALSO_TIMED = (TIMED, IDENTICAL)
 
 def analysed_as_planned(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials that a plan can use, and in sentences what its own exclusions left out."""
-    used = trials["excluded_reason"].isna()
+    used = usable(trials, plan.trials)
     if plan.measure.name == "latency_ms":
         used |= trials["excluded_reason"].isin(ALSO_TIMED)
     used &= (

@@ -47,7 +47,7 @@ REQUIRED = {
 }
 OPTIONAL = {
     **dict.fromkeys(("design_hash", "set", "trial_type", "label_map", "choice_order", "context"), "text"),
-    **dict.fromkeys(("answer", "response", "scorer", "block", "yoked_to"), "text"),
+    **dict.fromkeys(("answer", "response", "scorer", "block", "yoked_to", "step_name"), "text"),
     **dict.fromkeys(("rt", "reading_time", "surprisal", "score", "temperature", "replicate"), "number"),
     **dict.fromkeys(("prompt_variant", "list_id", "margin", "cost_usd"), "number"),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"), "number"),
@@ -411,7 +411,8 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
         one column per factor                               the level shown; None outside the design
         one column per two factors that are compared        the cell shown, such as ``word/plain`` of ``item_type × font``
         together
-        trial_type, context, prompt_variant, label_map      how it was asked, and how often
+        trial_type, context, prompt_variant, label_map      how it was asked (a further answer: its step's name), and how
+                                                            often
         choice_order, replicate, timed, yoked_to
         is_practice, is_filler, is_attention_check,         truth values
         is_pilot
@@ -478,9 +479,11 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     if source.items:
         items = as_frame(read_columns(source.items, None, source.types.get("items")))
     factors = list(dictionary["factors"])
+    trials["is_choice"] = trials["trial_type"].isin(dictionary["choice_types"])
+    # an analysis names trials by how they end, and further answers by their step
+    trials["trial_type"] = trials["step_name"].where(trials["step_name"].notna(), trials["trial_type"])
     trials = flag_trials(trials, factors, dictionary["collected_design_hash"])
     trials["same_prompt"] = same_prompts(trials, items, factors)
-    trials["is_choice"] = trials["trial_type"].isin(dictionary["choice_types"])
     levels = {name: _levels(spec) for name, spec in dictionary["factors"].items()}
     pairs = compared_together(dictionary["planned"], levels)
     cells = {crossed_name(*pair): cells_shown(trials, pair) for pair in pairs}

@@ -23,6 +23,8 @@ ORDER_NAMES = ("condition", "answer", "item", "set")
 """Names that constraints of an order can compare, in addition to factors and columns of the materials."""
 ITEM_COLUMNS = "columns"
 """Key of an item with its cells in columns by which blocks are ordered, and steps restricted or coloured."""
+KEY_OF_NAMED = "_answer"
+"""End of the name of the column with the right answers to a step with a name."""
 TESTED = "tested"
 """Condition of the test trials of a study without conditions, among constraints of an order."""
 PRACTICE = "practice-"

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiment.lists import ITEM_COLUMNS, items_of_list, list_ids, steps_of_blocks
 from experiment.study import Study
-from experiment.trials import STYLE, TrialType
+from experiment.trials import NAME, STYLE, TrialType
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
@@ -173,7 +173,11 @@ def _lacking(settings: Mapping[str, Any], declared: TrialType, items: Sequence[I
     """Yield an error for each item that lacks what its step shows, or the answer that others have."""
     show = settings.get("show", [])
     fields = [show] if isinstance(show, str) else show
-    are_judged = declared.response is not None and any(item.answer is not None for item in items)
+    are_judged = (
+        declared.response is not None
+        and NAME not in settings
+        and any(item.answer is not None for item in items)
+    )
     told = set()
     for item in items:
         lacks = [name for name in fields if name not in item.shown]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -64,6 +64,13 @@ class PlanContext:
     unscored: Collection[
         str
     ] = ()  # further steps with which trials end and that no answer is right or wrong in
+    named: Mapping[str, str] = field(
+        default_factory=dict
+    )  # steps of further answers by name, with their type
+
+    def type_of(self, step: str | None) -> str | None:
+        """Return the trial type of a step, by its type or its name."""
+        return None if step is None else self.named.get(step, step)
 
 
 def faults_of(spec: Spec, design: PlanContext, broken: Collection[str] = ()) -> Iterator[PlanFault]:
@@ -242,10 +249,12 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
         return
     steps, measured = sorted(design.steps), set(measures_by_reader(spec).values())
     end = f"trials of this study end with {', '.join(steps)}"
-    if "trials" in spec and spec["trials"] not in steps:
+    more = f", and further answers are {', '.join(design.named)}" if design.named else ""
+    trials = design.type_of(spec.get("trials"))
+    if "trials" in spec and spec["trials"] not in (*steps, *design.named):
         yield PlanFault(
-            f" is {spec['trials']!r}; {end}",
-            f"Write {' or '.join(f'trials: {step}' for step in steps)}.",
+            f" is {spec['trials']!r}; {end}{more}",
+            f"Write {' or '.join(f'trials: {step}' for step in (*steps, *design.named))}.",
             ("trials",),
         )
     elif measured & OF_WORDS and spec.get("trials", "recover") != "recover":
@@ -254,29 +263,27 @@ def _trials(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
             "Write trials: recover.",
             ("trials",),
         )
-    elif measured & OF_RATINGS and spec.get("trials", "rate") != "rate":
+    elif measured & OF_RATINGS and trials not in (None, "rate"):
         yield PlanFault(
             f" is {spec['trials']!r}; ratings are given in trials that end with rate",
             "Write trials: rate.",
             ("trials",),
         )
-    elif "correct" in measured and {spec.get("trials") or step for step in steps} <= {
-        "rate",
-        *design.unscored,
-    }:
-        step = spec.get("trials") or steps[0]
+    elif "correct" in measured and {trials or step for step in steps} <= {"rate", *design.unscored}:
+        step = trials or steps[0]
         yield PlanFault(
             f" is 'correct', and no {'rating' if step == 'rate' else f'answer to {step}'} is right or wrong",
             f"Measure {'rating' if step == 'rate' else 'rt'}, or another step's answers.",
             ("measure",),
         )
-    if measured & OF_RATINGS and "rate" not in steps:
+    if measured & OF_RATINGS and "rate" not in steps and spec.get("trials") in (None, *steps):
+        rated = [name for name, kind in design.named.items() if kind == "rate"]
         yield PlanFault(
-            f": nothing is rated in this study, and {end}",
-            "Measure correct, or let a block end with `rate`.",
+            f": {'no trial ends with a rating' if rated else 'nothing is rated in this study'}, and {end}",
+            f"Write trials: {rated[0]}." if rated else "Measure correct, or let a block end with `rate`.",
             ("measure",),
         )
-    if measured & OF_RATINGS and len(design.scales) > 1:
+    if measured & OF_RATINGS and len(design.scales) > 1 and spec.get("trials") not in design.named:
         yield PlanFault(
             f": ratings from {' and from '.join(sorted(design.scales))} have no mean together",
             "Give all trials that are rated one scale.",
@@ -448,7 +455,9 @@ def _exclude(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 
 def _all_rated(spec: Spec, design: PlanContext) -> bool:
     """Return whether all trials of an analysis end with a rating, so that no answer is right or wrong."""
-    return (spec["trials"] == "rate") if "trials" in spec else set(design.steps or ()) == {"rate"}
+    if "trials" in spec:
+        return design.type_of(spec["trials"]) == "rate"
+    return set(design.steps or ()) == {"rate"}
 
 
 def faults_of_exclusions(

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from experiment.building.versions import combinations
-from experiment.lists import ORDER_NAMES, blocks_of, blocks_showing, steps_of_blocks
+from experiment.lists import KEY_OF_NAMED, ORDER_NAMES, blocks_of, blocks_showing, steps_of_blocks
 from experiment.media import description_of
 from experiment.parsing.free_answers import decimal_mark, number_of
 from experiment.procedure import accepted
 from experiment.shown_steps import OF_ITEMS, is_look, is_share, names_of, restricted_steps, styles
 from experiment.study import Study
 from experiment.study.factors import levels_of
+from experiment.trials import NAME, answering_step
 from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.recipes.conditions import ItemDesign
@@ -90,7 +91,7 @@ def answering_steps(study: Study, set_name: str | None = None) -> list[tuple[str
     """Return kind and settings of the step that ends a trial, of every block or of those that show a set."""
     blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
     chosen = blocks if set_name is None else [blocks[number] for number in blocks_showing(study, set_name)]
-    return [next(iter(block["trial"][-1].items())) for block in chosen]
+    return [next(iter(answering_step(block["trial"]).items())) for block in chosen]
 
 
 def step_of_type(study: Study, types: Collection[str]) -> dict[str, Any] | None:
@@ -147,7 +148,7 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
                 columns += does.get("where", ())
                 columns += [str(does["column"])] if "column" in does else []
     columns += materials.get("match", {}).get("on", ())
-    columns += compared_columns(study)
+    columns += [*compared_columns(study), *keys_of_named(study)]
     return list(dict.fromkeys(columns))
 
 
@@ -172,12 +173,19 @@ def compared_columns(study: Study) -> dict[str, str]:
     return columns
 
 
+def keys_of_named(study: Study) -> list[str]:
+    """Return the columns with the right answers to steps with a name, which a table may lack: nothing is right then."""
+    steps = (settings for _, _, settings in steps_of_blocks(study))
+    return list(dict.fromkeys(f"{settings[NAME]}{KEY_OF_NAMED}" for settings in steps if NAME in settings))
+
+
 def cells_left_empty(study: Study) -> list[str]:
     """Return the columns of a table whose cells may be empty, because only steps that some trials lack use them."""
     always: set[str] = set()
     at_times: set[str] = set()
     for _, kind, settings in steps_of_blocks(study):
-        used = {"answer", "choices"} if study.trial_type(kind).response is not None else set()
+        is_answer = study.trial_type(kind).response is not None and NAME not in settings
+        used = {"answer", "choices"} if is_answer else set()
         used |= set(_fields_of(study, kind, settings))
         is_restricted = "only" in settings and not is_share(settings["only"])
         (at_times if is_restricted else always).update(used)

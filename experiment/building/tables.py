@@ -21,6 +21,7 @@ from experiment.building.material_context import (
     compared_columns,
     in_design,
     item_design,
+    keys_of_named,
     known_columns,
     path_of,
     require_readable,
@@ -36,7 +37,7 @@ from experiment.media import description_of
 from experiment.procedure import accepted
 from experiment.shown_steps import OF_ITEMS
 from experiment.study import Study
-from experiment.trials import CHOSEN, TYPED
+from experiment.trials import CHOSEN, TYPED, answering_step
 from stimuli.audit.findings import counted
 from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import recovery_sentences
@@ -157,7 +158,7 @@ def items_from_corpus(study: Study) -> Made:
 
 def _asks(study: Study) -> bool:
     """Return whether every block has a question in its answering step."""
-    steps = [study.get("procedure", place, "block", "trial")[-1] for place in blocks_of(study)]
+    steps = [answering_step(study.get("procedure", place, "block", "trial")) for place in blocks_of(study)]
     return all(next(iter(step.values())).get("ask") for step in steps)
 
 
@@ -468,11 +469,11 @@ def _require_compared_columns(study: Study, present: Sequence[str]) -> None:
 def with_compared_columns(
     study: Study, items: Sequence[Item], row_of: Callable[[Item], Mapping[str, Any]]
 ) -> list[Item]:
-    """Return items with their cells in the columns by which blocks are ordered, and steps restricted or coloured.
+    """Return items with their cells in the columns by which blocks are ordered, steps restricted or coloured, or named ones right.
 
     ``row_of``: the row of an item, of its version if it has several; an empty cell, or a column that is not there, is None.
     """
-    columns = compared_columns(study)
+    columns = [*compared_columns(study), *keys_of_named(study)]
     if not columns:
         return list(items)
     made = []

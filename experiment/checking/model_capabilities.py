@@ -25,6 +25,7 @@ from experiment.models.planning.prompting_settings import (
 from experiment.models.prompts.prompter import Prompter, read_step
 from experiment.models.servers import server_of
 from experiment.procedure import trials_of
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.steps import points_of_slider
 from experiment.store import Store
 from experiment.store.tables import audit
@@ -407,7 +408,15 @@ def planned_of(
         if name not in analysis.measures:
             continue
         measure = analysis.measures[name]
-        own_trials = [trial for trial in trials if analysis.trials in (None, trial["trial_type"])]
+        own_trials = [
+            trial
+            for trial in trials
+            if (
+                trial[STEP_NAME] == analysis.trials
+                if STEP_NAME in trial
+                else analysis.trials in (None, trial["trial_type"])
+            )
+        ]
         lack = _lack(study, settings, measure, own_trials, giving)
         proviso = None if lack else _proviso(measure, own_trials, giving)
         planned.append(PlannedForModel(analysis.name, measure.name, lack, proviso))

@@ -18,7 +18,7 @@ from experiment.study import Study, read_study
 from experiment.study.semantic_checks import kind_of_material
 from experiment.study.texts import Placeholder, placeholders_in
 from experiment.study.yaml_source import Faults, KeyPath, read_yaml
-from experiment.trials import CHOSEN
+from experiment.trials import CHOSEN, answering_step
 from stimuli.corpora import corpora
 from stimuli.errors import UserError, did_you_mean, unknown_name
 from stimuli.papers import material_keywords, papers
@@ -84,7 +84,9 @@ def papers_prompt(study: Study) -> str | None:
     """Return the name of the prompt that a paper used for a study's trials, if the study file determines it."""
     kind = kind_of_material(study)
     answering = {
-        next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
+        next(iter(answering_step(screen["block"]["trial"])))
+        for screen in study.get("procedure")
+        if "block" in screen
     }
     if kind in material_keywords():
         is_choice = bool(answering) and answering <= set(CHOSEN)
@@ -121,7 +123,7 @@ def papers_prompt(study: Study) -> str | None:
 def _answers_with_options(study: Study) -> bool:
     """Return whether every block is answered with one of the item's options."""
     steps = [
-        next(iter(screen["block"]["trial"][-1].items()))
+        next(iter(answering_step(screen["block"]["trial"]).items()))
         for screen in study.get("procedure")
         if "block" in screen
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from experiment.cli.terminal import PATH, option, print_error, print_json
-from experiment.trials import choice_settings
+from experiment.trials import answering_step, choice_settings
 from stimuli.errors import UserError
 
 if TYPE_CHECKING:
@@ -549,7 +549,7 @@ def probing_lines(study: Study, models: Mapping[str, Mapping[str, Any]]) -> list
         if "last" in size.get("positions", ()) and size.get("files") and size.get("width")
     }
     blocks = (screen["block"] for screen in study.get("procedure") if "block" in screen)
-    if not probed or not any(choice_settings(block["trial"][-1]) for block in blocks):
+    if not probed or not any(choice_settings(answering_step(block["trial"])) for block in blocks):
         return []
     from experiment.papers.inside.chapters.probing.probing_fit import (
         probing_bytes,

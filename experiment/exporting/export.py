@@ -547,7 +547,9 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
     factors = {name: Column(name, "string", None, "level of the study's factor") for name in study.factors}
     with store.read() as connection:
         sessions = records.sessions_overview(connection, study.id)
-        write_parquet(folder / "trials.parquet", trial_columns() | factors, trial_rows(connection, study.id))
+        of_study = trial_columns() | recorded_columns(study)
+        rows = trial_rows(connection, study.id, study.own_types)
+        write_parquet(folder / "trials.parquet", of_study | factors, rows)
         write_parquet(folder / "regions.parquet", region_columns(), region_rows(connection, study))
         dictionary = dictionary_of(study, connection, sessions)
         for table in verdict_tables(study, connection):
@@ -556,7 +558,7 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
     write_parquet(folder / "items.parquet", columns, item_rows(study.items))
     dictionary["columns"] = {
         name: {"type": column.type, "unit": column.unit, "prose": column.prose}
-        for name, column in trial_columns().items()
+        for name, column in of_study.items()
     }
     (folder / "dictionary.json").write_text(json.dumps(dictionary, ensure_ascii=False, indent=1), "utf-8")
     return folder

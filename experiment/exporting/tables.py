@@ -37,6 +37,7 @@ from experiment.columns import Column, region_columns, trial_columns
 from experiment.exporting.dictionary import participant_rows, read_answers
 from experiment.models.engine import UNFINISHED
 from experiment.procedure import trials_of
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.rating import rater_numbers
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
 from experiment.store import records
@@ -220,8 +221,12 @@ RECORDED = "recorded"
 
 
 def recorded_columns(study: Study) -> dict[str, Column]:
-    """Return the columns of the fields that a study's own trial types record, ``TYPE_FIELD``, and all of them as they came."""
+    """Return the columns of a study's own: names of further answers, the fields of its trial types, and all of them as they came."""
     columns = {}
+    if study.named_steps:
+        prose = f"step whose further answer the row has ({', '.join(study.named_steps)}); null for a trial's own answer"
+        columns[STEP_NAME] = Column(STEP_NAME, "string", None, prose)
+    own_fields = len(columns)
     for kind, declared in study.own_types.items():
         for name, recorded in declared.recorded.items():
             more = f"; one of {', '.join(recorded.values)}" if recorded.values else ""
@@ -229,7 +234,7 @@ def recorded_columns(study: Study) -> dict[str, Column]:
             prose = f"{recorded.prose}{more} (trial type {kind} of this study)"
             column_type = "string" if recorded.many else recorded.type
             columns[f"{kind}_{name}"] = Column(f"{kind}_{name}", column_type, recorded.unit, prose)
-    if columns:
+    if len(columns) > own_fields:
         prose = "everything that steps of this study's own trial types recorded, as JSON, also what broke its declaration"
         columns[RECORDED] = Column(RECORDED, "string", None, prose)
     return columns

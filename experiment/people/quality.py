@@ -21,6 +21,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from analysis.plan import RIGHT_SHARE
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.questions import Question, failed_checks
 from experiment.store import records
 from experiment.store.tables import scores, sessions, trials
@@ -377,9 +378,10 @@ def checks_of_plan(plan: Mapping[str, Any]) -> Checks:
 
 
 def keys_of_plan(plan: Mapping[str, Any]) -> Keys:
-    """Return labels and keys of the answering step of a session's planned trials, by ``trial_index``."""
+    """Return labels and keys of a session's planned trials by ``trial_index``, without further answers, on other scales."""
     return {
         trial["trial_index"]: {"steps": [{name: trial["steps"][-1].get(name) for name in ("labels", "keys")}]}
         for screen in plan.get("screens", ())
         for trial in screen.get("trials", ())
+        if STEP_NAME not in trial
     }

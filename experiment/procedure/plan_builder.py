@@ -9,6 +9,8 @@ from random import Random
 from typing import Any, Literal
 
 from experiment.lists import (
+    ITEM_COLUMNS,
+    KEY_OF_NAMED,
     SessionPlace,
     block_items,
     blocks_of,
@@ -54,7 +56,10 @@ from experiment.trials import (
     STYLE,
     TYPED,
     UNANSWERED,
+    answering_step,
     choice_settings,
+    main_steps,
+    name_of,
     scale_of,
 )
 from stimuli.durations import milliseconds
@@ -63,6 +68,8 @@ from stimuli.item import Item
 from stimuli.seeds import generator, stable_seed
 
 PlannedTrial = dict[str, Any]
+STEP_NAME = "step_name"
+"""Entry of the planned trial of a further answer, which follows the trial that it is about: the name of its step."""
 Screen = dict[str, Any]
 FIXATION_MS, INTERVAL_MS = 500, 400
 CHARACTER_MM = 3.0
@@ -96,6 +103,7 @@ SEEN_OF_TRIAL = (
     "is_practice",
     "is_filler",
     "is_attention_check",
+    STEP_NAME,
     "exemplars",
     "fixation_ms",
     "interval_ms",
@@ -105,11 +113,12 @@ HIDDEN_OF_STEP = ("responses", "read_as", "decimal")
 
 
 def asked_of(trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-    """Return the trials that ask for an answer, or for a word at each step of a maze, and do not only show a text."""
+    """Return the trials that ask for an answer, or for a word at each step of a maze, without their further answers."""
     return [
         trial
         for trial in trials
-        if trial["trial_type"] not in UNANSWERED or trial["steps"][-1].get("as") == "maze"
+        if STEP_NAME not in trial
+        and (trial["trial_type"] not in UNANSWERED or trial["steps"][-1].get("as") == "maze")
     ]
 
 
@@ -166,7 +175,7 @@ class PlanBuilder:
         self.lists = list_ids(study, items)
         self.between = between
         self.blocks = [study.get("procedure", place, "block") for place in blocks_of(study)]
-        self.is_mixed = len({next(iter(block["trial"][-1])) for block in self.blocks}) > 1
+        self.is_mixed = len({next(iter(answering_step(block["trial"]))) for block in self.blocks}) > 1
         self.shown_steps = ShownSteps(study, items)
         if study.media:
             remember_files(study.folder, items)
@@ -300,7 +309,7 @@ class PlanBuilder:
         ]
         share, _, last = str(settings.get("pass", "")).partition("%")
         of_last = int(last.removeprefix(" of last ")) if last else None
-        trials = [self._trial(item, name, block) for item in items]
+        trials = [trial for item in items for trial in self._trials_of(item, name, block)]
         if of_last is not None and of_last > len(asked_of(trials)):
             raise UserError(
                 f"{name}: {settings['pass']!r} is about {of_last} trials, and practice asks {len(asked_of(trials))}",
@@ -347,7 +356,7 @@ class PlanBuilder:
             self.study.seed, "attention checks", name, self.place.list_id, self.place.session_key
         )
         wanted = settings.get("attention_checks", 0)
-        step = settings["trial"][-1]
+        step = answering_step(settings["trial"])
         labels = self._labels_of_checks(step, sequence)
         made = make_checks(wanted, step, labels, self.study, draw)
         before: dict[int, list[tuple[Item, str]]] = {}
@@ -357,7 +366,7 @@ class PlanBuilder:
         trials: list[PlannedTrial] = []
         for place, item in enumerate(sequence):
             trials += [self._check(*check, step, labels, name, settings) for check in before.get(place, ())]
-            trials.append(self._trial(item, name, settings))
+            trials += self._trials_of(item, name, settings)
             if "state_rule" in settings and last[item.set_name] == place:
                 trials.append(self._rule(item, name, settings))
         return trials + [
@@ -407,6 +416,39 @@ class PlanBuilder:
         }
         return row | unlike
 
+    def _trials_of(self, item: Item, block: str, settings: Mapping[str, Any]) -> list[PlannedTrial]:
+        """Return an item's trial, and after it one for each further answer, if the trial asks for its own."""
+        trial = self._trial(item, block, settings)
+        if trial["trial_type"] != next(iter(answering_step(settings["trial"]))):
+            return [trial]
+        named = [step for step in settings["trial"] if name_of(step) is not None]
+        return [
+            trial,
+            *(
+                self._further(item, block, settings, step)
+                for step in named
+                for given in step.values()
+                if self.shown_steps.has(given, item, self.between["condition"])
+            ),
+        ]
+
+    def _further(
+        self, item: Item, block: str, settings: Mapping[str, Any], step: Mapping[str, Any]
+    ) -> PlannedTrial:
+        """Return the trial of a further answer about an item; it follows at once."""
+        name = str(name_of(step))
+        answer = item.key.get(ITEM_COLUMNS, {}).get(f"{name}{KEY_OF_NAMED}")
+        followed = {**settings, "fixation": "0 ms", "interval": "0 ms", "trial": [step]}
+        trial = self._trial(item, block, followed)
+        responses = trial["steps"][-1].get("responses")
+        if answer is not None and responses and answer not in responses:
+            raise UserError(
+                f"item {item.item_id!r}: {name}{KEY_OF_NAMED} is {answer!r}; the answers to {name} are {', '.join(responses)}",
+                mend="Correct the cell, or leave it empty where nothing is right.",
+            )
+        accepts = [] if answer is None else [answer]
+        return trial | {STEP_NAME: name, "answer": answer, "accepted": accepts, "exemplars": []}
+
     def _trial(self, item: Item, block: str, settings: Mapping[str, Any]) -> PlannedTrial:
         order = self._choice_order(item, settings)
         place = self.place
@@ -417,7 +459,7 @@ class PlanBuilder:
         condition = {**item.condition, **self.between["condition"]}
         at_levels = [
             (kind, self.study.step_at(kind, given, condition))
-            for step in settings["trial"]
+            for step in main_steps(settings["trial"]) or settings["trial"]
             for kind, given in step.items()
             if self.shown_steps.has(given, item, self.between["condition"])
         ]
@@ -453,9 +495,10 @@ class PlanBuilder:
     ) -> PlannedTrial:
         index = self.next_index
         self.next_index += 1
-        answer, accepts = right_answer(item, settings["trial"][-1], is_mixed=self.is_mixed)
+        answering = answering_step(settings["trial"])
+        answer, accepts = right_answer(item, answering, is_mixed=self.is_mixed)
         kind = steps[-1]["type"] if steps[-1]["step"] == OWN_TYPE else steps[-1]["step"]
-        if kind != next(iter(settings["trial"][-1])):  # the answering step is not among this trial's
+        if kind != next(iter(answering)):  # the answering step is not among this trial's
             answer, accepts = None, []
         if steps[-1]["step"] == OWN_TYPE and steps[-1]["scorer"] is None:
             answer, accepts = None, []
@@ -495,7 +538,7 @@ class PlanBuilder:
     def _solved(self, exemplar: Item, settings: Mapping[str, Any]) -> dict[str, str | None]:
         """Return a solved trial as shown: its text, with its options if they have letters, and its label."""
         text = next(iter(exemplar.shown.values()))
-        kind, answering = next(iter(settings["trial"][-1].items()))
+        kind, answering = next(iter(answering_step(settings["trial"]).items()))
         choices = list(exemplar.choices or ())
         by_letter = (
             not isinstance(answering.get("keys"), dict) and answering.get("answer_by", "letter") == "letter"
@@ -504,7 +547,7 @@ class PlanBuilder:
         if kind == "answer" and not is_option:
             return {"text": text, "label": worked_answer(exemplar, self.study)}
         if not choices or not by_letter:
-            answer, _ = right_answer(exemplar, settings["trial"][-1], is_mixed=self.is_mixed)
+            answer, _ = right_answer(exemplar, answering_step(settings["trial"]), is_mixed=self.is_mixed)
             return {"text": text, "label": self.labels.shown.get(str(answer), answer)}
         right = None if exemplar.answer is None else string.ascii_uppercase[choices.index(exemplar.answer)]
         label = worked_answer(exemplar, self.study, f"({right})") if is_option else right
@@ -775,8 +818,8 @@ def _seen_screen(screen: Mapping[str, Any], is_preview: bool) -> dict[str, Any]:
 
 def _seen_trial(trial: PlannedTrial, is_told: bool) -> PlannedTrial:
     if is_told:
-        return {name: trial[name] for name in (*SEEN_OF_TRIAL, "answer", "accepted")}
+        return {name: trial[name] for name in (*SEEN_OF_TRIAL, "answer", "accepted") if name in trial}
     steps = [
         {name: part for name, part in step.items() if name not in HIDDEN_OF_STEP} for step in trial["steps"]
     ]
-    return {name: trial[name] for name in SEEN_OF_TRIAL} | {"steps": steps}
+    return {name: trial[name] for name in SEEN_OF_TRIAL if name in trial} | {"steps": steps}

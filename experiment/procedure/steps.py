@@ -20,7 +20,16 @@ from typing import Any, Literal
 from experiment.media import KEY, choice_field, shown_files
 from experiment.parsing.free_answers import decimal_mark
 from experiment.study import Study
-from experiment.trials import CHOSEN, OWN_TYPE, RATED, TrialType, labels_of, scale_of, trial_type
+from experiment.trials import (
+    CHOSEN,
+    OWN_TYPE,
+    RATED,
+    TrialType,
+    answering_step,
+    labels_of,
+    scale_of,
+    trial_type,
+)
 from experiment.trials.own import OwnType
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
@@ -73,7 +82,7 @@ def practice_feedback(settings: Mapping[str, Any], study: Study, block: Mapping[
     """
     if not settings.get("feedback", True):
         return None
-    ((kind, step),) = block["trial"][-1].items()
+    ((kind, step),) = answering_step(block["trial"]).items()
     is_rated = kind in RATED
     if is_rated and "time_limit" not in step:
         return None

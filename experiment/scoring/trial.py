@@ -194,6 +194,8 @@ class Scorer:
 def _exact(label: str, trial: Mapping[str, Any]) -> Judgement:
     step = trial["steps"][-1]
     response = step["responses"][step["labels"].index(label)]
+    if "step_name" in trial and trial["answer"] is None:
+        return Judgement(response, None, None)
     correct = response == trial["answer"]
     return Judgement(response, correct, float(correct))
 

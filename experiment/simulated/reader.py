@@ -22,6 +22,7 @@ import aiohttp
 
 from experiment.parsing.free_answers import is_accepted, number_of
 from experiment.procedure import participant_view, plan_session, trials_of
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.questions import is_eligible
 from experiment.procedure.steps import parts_of, region_lines, region_names
 from experiment.simulated.truth import POSITIONS, GroundTruth, TrueEffects, Typing, level_of
@@ -186,6 +187,9 @@ class SimulatedReader:
         for region in truth.regions.effects:
             if region not in study.regions:
                 raise unknown_name("simulated readers: effects of a region:", region, study.regions)
+        for step in truth.steps:
+            if step not in study.named_steps:
+                raise unknown_name("simulated readers: steps:", step, study.named_steps)
         self.seed = study.seed
         self.items = {_key(item.set_name, item.item_id, item.condition): item for item in study.items}
         self.clock = 1000.0
@@ -226,10 +230,11 @@ class SimulatedReader:
     def answer(self, trial: Mapping[str, Any]) -> dict[str, Any]:
         """Return the payload of one trial, as the page would send it (times in ms)."""
         condition = json.dumps(trial["condition"], sort_keys=True)
-        draw = generator(self.seed, "simulated answer", self.name, trial["item_id"], condition)
+        step = [trial[STEP_NAME]] if STEP_NAME in trial else []
+        draw = generator(self.seed, "simulated answer", self.name, trial["item_id"], condition, *step)
         lapse = generator(self.seed, "simulated lapse", self.name, trial["trial_index"])
         lapsed = lapse.random() < self.truth.lapses.rate
-        right = draw.random() < 1 / (1 + math.exp(-self._value(self.truth.accuracy, "accuracy", trial)))
+        right = draw.random() < 1 / (1 + math.exp(-self._value(*self._given(trial, "accuracy"), trial)))
         if trial["is_attention_check"]:
             right = True
         times: dict[str, tuple[float, float]] = {}
@@ -441,6 +446,21 @@ class SimulatedReader:
                 value += levels[level] + slope.gauss(0, effects.slope_sd)
         return value + effects.learning * math.log1p(self.answered)
 
+    def _given(self, trial: Mapping[str, Any], group: str) -> tuple[Any, str]:
+        """Return what decides a trial's answer, and its name: the truth's accuracy or rating, or of a further answer its own."""
+        name = trial.get(STEP_NAME)
+        given, place = (
+            (getattr(self.truth, group), group)
+            if name is None
+            else (self.truth.steps.get(name), f"steps.{name}")
+        )
+        if given is None:
+            raise UserError(
+                f"simulated.json does not say how simulated readers {'rate' if name is None else f'answer {name}'}",
+                mend=f"Add {place}: docs/simulated.md shows how.",
+            )
+        return given, place
+
     def _rating(self, step: Mapping[str, Any], trial: Mapping[str, Any], lapse: Random | None) -> str:
         """Return a point of a scale: a latent normal value cut at thresholds, or the nearest point."""
         labels, decimals = labels_of(step), step["decimals"]
@@ -450,18 +470,13 @@ class SimulatedReader:
             )
         if trial["is_attention_check"]:
             return str(trial["answer"])
-        given = self.truth.rating
-        if given is None:
-            raise UserError(
-                "simulated.json does not say how simulated readers rate",
-                mend="Add rating: docs/simulated.md shows how.",
-            )
+        given, group = self._given(trial, "rating")
         draw = generator(self.seed, "simulated rating", self.name, trial["trial_index"])
-        latent = self._value(given, "rating", trial) + draw.gauss(0, given.residual_sd)
+        latent = self._value(given, group, trial) + draw.gauss(0, given.residual_sd)
         if labels and given.thresholds:
             if len(given.thresholds) != len(labels) - 1:
                 raise UserError(
-                    f"simulated.json: rating.thresholds has {len(given.thresholds)} numbers, and between {len(labels)} buttons "
+                    f"simulated.json: {group}.thresholds has {len(given.thresholds)} numbers, and between {len(labels)} buttons "
                     f"lie {len(labels) - 1}",
                     mend="Give as many, or take thresholds out: the intercept is then in points of the scale.",
                 )
@@ -488,6 +503,7 @@ class SimulatedReader:
             return str(lapse.choice(step["labels"]))
         chosen = [label for label, stands in zip(step["labels"], step["responses"], strict=True)
                   if (stands == trial["answer"]) == right]  # fmt: skip
+        chosen = chosen or step["labels"]  # no answer is right
         return str(chosen[below(len(chosen))])
 
 

@@ -102,6 +102,8 @@ class GroundTruth:
     """Answers to questions from which each reader gives one at random, by the name of a question or of a matrix' row."""
     rating: TrueRating | None = None
     regions: Regions = Regions()
+    steps: Mapping[str, TrueRating] = field(default_factory=dict)
+    """Further answers by the name of their step: the logit of a right one, or the latent value of a rating."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the settings for the analysis export's dictionary."""
@@ -114,6 +116,7 @@ class GroundTruth:
             **({"questions": dict(self.questions)} if self.questions else {}),
             **({} if self.rating is None else {"rating": {"scale": "latent", **asdict(self.rating)}}),
             **({"regions": {"scale": "log_ms", **asdict(self.regions)}} if self.regions.effects else {}),
+            **({"steps": {name: asdict(given) for name, given in self.steps.items()}} if self.steps else {}),
         }
 
 
@@ -156,15 +159,21 @@ def read_truth(file: Path) -> GroundTruth:
     if not isinstance(given, dict):
         raise UserError(f"{file.name} does not say the effects of simulated readers: it is no mapping")
     for name in given:
-        if name not in (*GROUPS, "questions", "about"):
-            raise unknown_name(f"{file.name}: group", str(name), (*GROUPS, "questions"))
+        if name not in (*GROUPS, "questions", "steps", "about"):
+            raise unknown_name(f"{file.name}: group", str(name), (*GROUPS, "questions", "steps"))
     groups = {name: _group(file.name, name, given[name]) for name in GROUPS if name in given}
     for name in ("accuracy", "time"):
         if name == "accuracy" and "rating" in groups:
             groups.setdefault(name, TrueEffects(0.0, {}, 0.0, 0.0))
         if name not in groups:
             raise UserError(f"{file.name} does not say the effects of simulated readers: it lacks {name!r}")
-    truth = GroundTruth(**groups, questions=_answers(file.name, given.get("questions", {})))
+    questions, further = _answers(file.name, given.get("questions", {})), given.get("steps", {})
+    if not isinstance(further, dict):
+        raise UserError(
+            f"{file.name}: steps is {further!r}", mend="Write the effects of each step by its name."
+        )
+    steps = {name: _group(file.name, f"steps.{name}", each, TrueRating) for name, each in further.items()}
+    truth = GroundTruth(**groups, questions=questions, steps=steps)
     if not 0 <= truth.lapses.rate <= 1:
         raise UserError(f"{file.name}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
     if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:
@@ -195,8 +204,8 @@ def _answers(file: str, given: Any) -> dict[str, list[Any]]:
     return answers
 
 
-def _group(file: str, name: str, given: Any) -> Any:
-    kind = GROUPS[name]
+def _group(file: str, name: str, given: Any, kind: Any = None) -> Any:
+    kind = kind or GROUPS[name]
     if not isinstance(given, dict):
         raise UserError(f"{file}: {name} is {given!r}, not a mapping of settings")
     setting_names = {setting.name for setting in fields(kind)}

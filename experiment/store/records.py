@@ -329,7 +329,7 @@ def _insert_new(connection: Connection, table: Table, row: Mapping[str, Any]) ->
 def planned_columns(planned: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that every trial row copies from the plan: item, condition, shown text, answer key."""
     same = ("trial_index", "block", "item_id", "trial_type", "condition", "shown", "answer", "accepted", "is_practice",
-            "is_filler", "is_attention_check", "choice_order")  # fmt: skip
+            "is_filler", "is_attention_check", "choice_order", "step_name")  # fmt: skip
     return {name: planned.get(name) for name in same} | {"item_set": planned.get("set")}
 
 

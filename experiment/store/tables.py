@@ -34,7 +34,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from experiment.store.database import UnreadableJson
 
-LATEST_REVISION = "0009"
+LATEST_REVISION = "0010"
 """The migration that these tables correspond to."""
 
 metadata = MetaData(
@@ -242,6 +242,7 @@ trials = Table(
     Column("shown_ms", Float, info=ADDED),
     # a lab's own trial types: the fields of each, by type
     Column("recorded", JsonOf(dict, "recorded"), info=ADDED),
+    Column("step_name", Text, info=ADDED),
     # models
     *_columns(Integer, "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens"),
     *_columns(Float, "latency_ms", "ttft_ms"),

@@ -21,7 +21,7 @@ from jsonschema.exceptions import ValidationError
 
 from analysis.plan import PLANNABLE
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource
-from experiment.trials import LASTING, TYPES, TrialType, step_schema, step_settings_schema
+from experiment.trials import TrialType, step_schema, step_settings_schema
 from stimuli.errors import UserError, nearest
 from stimuli.papers import papers
 
@@ -128,9 +128,6 @@ def validator_with(own: Mapping[str, TrialType], unreadable: Collection[str] = (
         given["properties"] |= dict.fromkeys(unreadable, True)
     between = schema["properties"]["design"]["properties"]["between"]["additionalProperties"]
     between["additionalProperties"]["properties"] |= of_levels["properties"]
-    schema["$defs"]["planned"]["properties"]["trials"]["enum"] = [
-        name for name in (*TYPES, *own) if name not in LASTING
-    ]
     for paper in papers().values():
         schema["properties"]["materials"]["properties"] |= paper.data("materials.json")
     Draft202012Validator.check_schema(schema)

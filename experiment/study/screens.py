@@ -24,12 +24,17 @@ from experiment.trials import (
     ANSWERED,
     FRAME_MS,
     LASTING,
+    NAME,
     NO_KEY,
     PARTWISE,
     RATED,
     STYLE,
+    TYPES,
     UNANSWERED,
+    answering_step,
     choice_settings,
+    main_steps,
+    name_of,
 )
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError
@@ -103,8 +108,45 @@ def check_consent_first(study: Study) -> None:
 def _check_steps(study: Study, block: int) -> None:
     path = ("procedure", block, "block", "trial")
     steps = study.get(*path)
-    _check_ending(study, study.place(*path), [next(iter(step)) for step in steps])
-    _check_restricted(study, path, steps)
+    _check_named(study, path, steps)
+    own = main_steps(steps)
+    _check_ending(study, study.place(*path), [next(iter(step)) for step in own])
+    _check_restricted(study, path, own)
+
+
+def _check_named(study: Study, path: KeyPath, steps: list[Mapping[str, Any]]) -> None:
+    """Raise an error unless a trial's further answers have names of their own and follow its answer without a name."""
+    answered: str | None = None
+    names: set[str] = set()
+    for i, step in enumerate(steps):
+        (kind,) = step
+        name, place = name_of(step), study.place(*path, i, kind)
+        if name is None:
+            if answered is not None and study.trial_type(kind).response is not None:
+                raise UserError(
+                    f"{place} is a second answering step without a name; a trial has one",
+                    mend="Write name: confidence, for example: its answers are rows of their own.",
+                )
+            if names:
+                raise UserError(
+                    f"{place} follows {min(names)}, a step with a name, which only further answers follow",
+                    mend=f"Move {kind} above it, or give it a name if it takes an answer.",
+                )
+            answered = kind if study.trial_type(kind).response is not None else answered
+            continue
+        place = study.place(*path, i, kind, NAME)
+        if answered is None:
+            raise UserError(
+                f"{place} is {name!r}, and no answering step without a name comes before it",
+                mend="Take name out: the first answer of a trial has none.",
+            )
+        taken = {*TYPES, *study.own_types}
+        if name in names or name in taken:
+            raise UserError(
+                f"{place} is {name!r}, which is {'a trial type' if name in taken else 'the name of another step'}",
+                mend="Give it a name of its own, such as confidence.",
+            )
+        names.add(name)
 
 
 def _check_ending(study: Study, place: str, kinds: list[str]) -> None:
@@ -160,7 +202,10 @@ def _check_keys(study: Study, block: int, faults: Faults) -> None:
 
 def rated_blocks(study: Study) -> list[bool]:
     """Return for each block whether its trials end with a rating."""
-    ends = (study.get("procedure", block, "block", "trial", default=[{}])[-1] for block in _blocks(study))
+    ends = (
+        answering_step(study.get("procedure", block, "block", "trial", default=[{}]))
+        for block in _blocks(study)
+    )
     return [not set(RATED).isdisjoint(end) for end in ends]
 
 
@@ -380,7 +425,7 @@ def _check_step_levels(study: Study, faults: Faults) -> None:
                 steps = [
                     (block, step[kind])
                     for block in _blocks(study)
-                    for step in study.get("procedure", block, "block", "trial")
+                    for step in main_steps(study.get("procedure", block, "block", "trial"))
                     if kind in step
                 ]
                 if not steps:
@@ -414,7 +459,7 @@ def _check_feedback(study: Study, block: int) -> None:
             f"{study.place('procedure', block, 'block', 'feedback_for')}: the block gives no feedback",
             mend="Say which: feedback: late, accuracy or accuracy_and_late.",
         )
-    (kind, step), *_ = settings["trial"][-1].items()
+    (kind, step), *_ = answering_step(settings["trial"]).items()
     own = study.own_types.get(kind)
     is_unscored = own is not None and own.scorer is None
     if is_unscored and (feedback.startswith("accuracy") or settings.get("attention_checks")):
@@ -428,6 +473,12 @@ def _check_feedback(study: Study, block: int) -> None:
             f"{study.place('procedure', block, 'block', 'attention_checks')}: no attention check can be made for {kind}, "
             "a trial type of this study",
             mend="Take it out, or add a block of check items of your own.",
+        )
+    further = next(filter(None, map(name_of, settings["trial"])), None)
+    if feedback.startswith("accuracy") and further is not None:
+        raise UserError(
+            f"{place} is {feedback!r}, and readers would know whether they were right before they answer {further}",
+            mend="Take it out; feedback: late tells that time ran out.",
         )
     if feedback.startswith("accuracy") and kind in UNANSWERED:
         raise UserError(
@@ -456,7 +507,7 @@ def _check_alike(study: Study, blocks: list[int]) -> None:
     """Raise an error unless equal labels mean the same in all blocks, and each set is in only one block."""
     meaning_of_label: dict[str, tuple[list[str], str]] = {}
     for i in blocks:
-        choosing = choice_settings(study.get("procedure", i, "block", "trial")[-1])
+        choosing = choice_settings(answering_step(study.get("procedure", i, "block", "trial")))
         keys = choosing.get("keys")
         if not isinstance(keys, dict):
             continue
@@ -487,7 +538,7 @@ def _check_practice(study: Study, i: int) -> None:
     with_rules = [keyword for paper in papers().values() for keyword in paper.practice]
     following = [block for block in _blocks(study) if block > i] or _blocks(study)[-1:]
     steps = study.get("procedure", following[0], "block", "trial", default=[{}]) if following else [{}]
-    kind = next(iter(steps[-1]), "")
+    kind = next(iter(answering_step(steps)), "")
     own = study.own_types.get(kind)
     if kind in RATED or (own is not None and own.scorer is None):
         taken = (

@@ -15,6 +15,7 @@ from experiment.study.screens import check_procedure, rated_blocks
 from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
 from experiment.study.texts import read_text
 from experiment.study.yaml_source import Faults, KeyPath, factor_settings, read_yaml
+from experiment.trials import answering_step
 from experiment.trials.own import read_own_types
 from stimuli.errors import UserError, unknown_name
 from stimuli.papers import material_keywords
@@ -376,7 +377,9 @@ def _check_operation(study: Study, kind: str, given: Any, factor: str, level: st
 def _check_withheld(study: Study, kind: str, factor: str, level: str) -> None:
     """Raise an error if nothing remains to be answered with the text withheld."""
     steps = [
-        next(iter(screen["block"]["trial"][-1])) for screen in study.get("procedure") if "block" in screen
+        next(iter(answering_step(screen["block"]["trial"])))
+        for screen in study.get("procedure")
+        if "block" in screen
     ]
     if kind != "corpus" and "recover" in steps:
         raise UserError(

@@ -32,7 +32,18 @@ from experiment.study.factors import DesignCells, StepSettings, cross, levels_of
 from experiment.study.format import validator
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
-from experiment.trials import RATED, STYLE, TYPES, TrialType, scale_of, trial_type
+from experiment.trials import (
+    NAME,
+    RATED,
+    STYLE,
+    TYPES,
+    TrialType,
+    answering_step,
+    main_steps,
+    name_of,
+    scale_of,
+    trial_type,
+)
 from experiment.trials.own import OwnType
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, read_items
@@ -330,10 +341,19 @@ class Study:
         return made
 
     @cached_property
-    def scales(self) -> list[dict[str, Any]]:
-        """The scales on which trials are rated, each once: their ends, and their buttons (None for a slider)."""
+    def named_steps(self) -> dict[str, str]:
+        """The steps that take further answers, by name, with the trial type of each."""
         blocks = (screen["block"] for screen in self.get("procedure") if "block" in screen)
-        steps = (step for block in blocks for step in block["trial"] if not set(RATED).isdisjoint(step))
+        steps = (step for block in blocks for step in block["trial"])
+        return {name: next(iter(step)) for step in steps if (name := name_of(step)) is not None}
+
+    @cached_property
+    def scales(self) -> list[dict[str, Any]]:
+        """The scales of trials that end with a rating, each once: their ends, and their buttons (None for a slider)."""
+        blocks = (screen["block"] for screen in self.get("procedure") if "block" in screen)
+        steps = (
+            step for block in blocks for step in main_steps(block["trial"]) if not set(RATED).isdisjoint(step)
+        )
         scales: list[dict[str, Any]] = []
         for kind, settings in (next(iter(step.items())) for step in steps):
             for at_level in self.steps_at_all_levels(kind, settings):
@@ -360,9 +380,9 @@ class Study:
         )
 
     def step_at(self, kind: str, settings: Mapping[str, Any], condition: Mapping[str, str]) -> dict[str, Any]:
-        """Return the settings of a block's step in a condition, whose levels may set some of them."""
+        """Return the settings of a block's step in a condition, whose levels may set some of them if it has no name."""
         result = dict(settings)
-        for factor, levels in self.step_levels.items():
+        for factor, levels in self.step_levels.items() if NAME not in settings else ():
             result |= levels.get(condition.get(factor, ""), {}).get(kind, {})
         return result
 
@@ -558,7 +578,7 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
     models = study.models if faults.is_sound(("models", "who")) else None
     steps = (
         {
-            str(next(iter(screen["block"]["trial"][-1])))
+            str(next(iter(answering_step(screen["block"]["trial"]))))
             for screen in study.get("procedure")
             if "block" in screen
         }
@@ -581,6 +601,7 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         if faults.is_sound(("procedure",)) and factors is not None and not faults.found
         else (),
         [name for name, declared in study.own_types.items() if declared.scorer is None],
+        {} if steps is None else study.named_steps,
     )
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 

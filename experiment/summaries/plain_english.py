@@ -34,6 +34,7 @@ from experiment.models.planning.prompting_settings import tells_of_prompts
 from experiment.models.prompts.prompter import paper_prompts, read_step
 from experiment.orders import OrderRules
 from experiment.procedure import plan_session, trials_of
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.steps import scale_ends
 from experiment.session_minutes import length_in_words, minutes_in_words, session_durations
 from experiment.study import Study
@@ -75,7 +76,7 @@ def tell(
     """Return the summary of a study with the items that it has or would build."""
     lists = list_ids(study, items)
     plan = plan_session(study, items, list_id=lists[0])
-    trials = trials_of(plan)
+    trials = own_trials(trials_of(plan))
     tested = [trial for trial in trials if not trial["is_practice"]]
     models_plan = plan_session(study, items, list_id=lists[0], is_of_model=True)
     asked = trials_of(models_plan)
@@ -637,24 +638,42 @@ def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, 
                 else f"; {passing:.0%}{of_last} {verbs['have']} to be correct within {counted(screen['attempts'], 'attempt')}"
             )
             sentences.append(
-                f"Practice ({counted(len(screen['trials']), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
+                f"Practice ({counted(len(own_trials(screen['trials'])), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
             )
         elif screen["kind"] == "block":
-            every = screen["break_every"]
-            checked = sum(trial["is_attention_check"] for trial in screen["trials"])
+            every, trials = screen["break_every"], own_trials(screen["trials"])
+            checked = sum(trial["is_attention_check"] for trial in trials)
             parts = [
-                f"{counted(len(screen['trials']), 'trial')}",
+                f"{counted(len(trials), 'trial')}",
                 *([counted(checked, "attention check") + " among them"] if checked else []),
-                *([f"a break after every {every}"] if every and every < len(screen["trials"]) else []),
-                *_restricted(screen["trials"]),
-                *(() if reads_in_other_ways else _reading(screen["trials"])),
-                *_scales(screen["trials"]),
-                *_time_limits(screen["trials"]),
+                *([f"a break after every {every}"] if every and every < len(trials) else []),
+                *_restricted(trials),
+                *(() if reads_in_other_ways else _reading(trials)),
+                *_scales(trials),
+                *_time_limits(trials),
+                *_further(screen["trials"], len(trials) - checked),
             ]
             name = screen["name"] or str(screen["block"]).removeprefix("block-")
             named = "The block" if is_one else f"Block {name}"
             sentences.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
     return " ".join(sentences)
+
+
+def own_trials(trials: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return trials without the further answers, which the trial before them asks for."""
+    return [trial for trial in trials if STEP_NAME not in trial]
+
+
+def _further(trials: Sequence[Mapping[str, Any]], number: int) -> Iterator[str]:
+    """Yield the name of each further answer, how it is given, and in how many of a block's trials if not in all."""
+    asked: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in trials:
+        if STEP_NAME in trial:
+            asked.setdefault(trial[STEP_NAME], []).append(trial)
+    for name, its_trials in asked.items():
+        given = next(_scales(its_trials), STEP_NOUNS[its_trials[0]["steps"][-1]["step"]])
+        among = "" if len(its_trials) == number else f" in {len(its_trials):,} of them"
+        yield f"then {name} ({given}){among}"
 
 
 STEP_NOUNS = {

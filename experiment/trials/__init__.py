@@ -6,7 +6,7 @@ The study format, types for the front end and a page of documentation are genera
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -197,8 +197,10 @@ def step_settings_schema(own: Mapping[str, TrialType] = MappingProxyType({})) ->
 
 STYLE = "style"
 """A setting of all steps that show something: colours and size of the text, which only people see."""
-NOT_OF_LEVELS = ("only", "keys", "labels")
-"""Settings of steps that levels of factors cannot set: the labels of a session, and which trials have a step."""
+NAME = "name"
+"""The setting of a further answering step, whose answer is a row of its own."""
+NOT_OF_LEVELS = ("only", "keys", "labels", NAME)
+"""Settings of steps that levels of factors cannot set: the labels of a session, names, and which trials have a step."""
 
 
 def _settings_schema(declared: TrialType) -> dict[str, Any]:
@@ -317,6 +319,22 @@ def labels_of(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 NO_KEY = "none"
 """The key of a label that is given by waiting until time runs out (go/no-go)."""
+
+
+def name_of(step: Mapping[str, Any]) -> str | None:
+    """Return the name of a study's step that takes a further answer; None for any other step."""
+    settings = next(iter(step.values()), None)
+    return settings.get(NAME) if isinstance(settings, Mapping) else None
+
+
+def main_steps(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the steps of a study's trial without those that take further answers."""
+    return [step for step in steps if name_of(step) is None]
+
+
+def answering_step(steps: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the step of a study's trial that takes the trial's own answer, or the text that it ends with."""
+    return (main_steps(steps) or steps)[-1]
 
 
 def choice_settings(step: Mapping[str, Any]) -> Mapping[str, Any]:

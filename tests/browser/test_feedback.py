@@ -12,6 +12,7 @@ from tests.browser.plans import (
     comprehension,
     feedback,
     question,
+    rate,
     trial,
 )
 from tests.browser.walking import finished, leave, respond, trial_shown, until, violations
@@ -46,6 +47,40 @@ def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_i
     ]
     assert all(one["duration"] >= 880 for one in shown)
     assert all(server.trials[one["trial_index"], 1]["response_ts"] < one["onset_ts"] for one in shown)
+
+
+def test_a_further_answer_follows_at_once_before_feedback_and_breaks(opened):
+    late = feedback("late", "600 ms")
+    confidence = {"labels": ["unsure", "sure"], "responses": ["1", "2"], "keys": ["1", "2"]}
+    trials = [
+        trial(
+            index + more,
+            [rate(None, ask="How sure are you?", **confidence)],
+            step_name="confidence",
+            interval_ms=0,
+            fixation_ms=0,
+        )
+        if more
+        else trial(index, [choose(time_limit_ms=700)])
+        for index in (0, 2)
+        for more in (0, 1)
+    ]
+    server, page = opened(block(trials, 1, feedback=late))
+    for place in (0, 2):
+        trial_shown(page, "choose")
+        trial_shown(page, "rate", "How sure are you?")  # time ran out, and nothing was told yet
+        assert violations(page) == []
+        page.keyboard.press("2")
+        page.get_by_role("heading", name=TEXTS["feedback_late"]).wait_for()
+        if place == 0:
+            page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
+            page.get_by_text("1 of 2").wait_for()
+            page.get_by_role("button", name=TEXTS["go_on"]).click()
+    finished(page, server)
+    rows = [server.trials[index, 1] for index in range(4)]
+    assert [row["response_raw"] for row in rows] == [None, "sure", None, "sure"]
+    assert [one["trial_index"] for one in told(server)] == [0, 2]
+    assert [event["detail"]["after"] for event in server.events if event["kind"] == "break"] == [1]
 
 
 def test_without_a_connection_nothing_is_told_and_that_is_recorded(opened):

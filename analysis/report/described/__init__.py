@@ -11,7 +11,7 @@ import pandas as pd
 
 from analysis.costs.ratios import LevelCost, costs_by_level
 from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows, with_ends
-from analysis.exclusions import COUNTED_ONCE, each_answer_once, time_bounds
+from analysis.exclusions import COUNTED_ONCE, each_answer_once, time_bounds, usable
 from analysis.figures import Drawing
 from analysis.plan import DESCRIBED, RATING, RECOVERED, Measure, Plan
 from analysis.planned import has_ratings, held_by, scale_of_ratings
@@ -56,7 +56,8 @@ def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[ConditionMe
         return None
     is_whole_study = not plan.subset and plan.crossing is None
     levels = tuple(tables.factors[plan.factor]) if is_whole_study else plan.levels
-    rows = used[held_by(plan, used)] if plan.subset else used
+    trials = tables.trials
+    rows = trials[usable(trials, plan.trials) & held_by(plan, trials)] if plan.subset else used
     return _cells(rows, plan.measure, plan.factor, levels, tables)
 
 
@@ -64,7 +65,8 @@ def _cells(
     rows: pd.DataFrame, measure: Measure, factor: str, levels: tuple[str, ...], tables: Tables
 ) -> list[ConditionMean]:
     rows = within_bounds(rows, measure, tables)
-    cells, scale = describe(rows, measure, factor, levels), scale_of_ratings(tables)
+    cells = describe(rows, measure, factor, levels)
+    scale = None if rows["step_name"].notna().any() else scale_of_ratings(tables)
     return (
         cells
         if measure is not RATING or scale is None

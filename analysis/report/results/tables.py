@@ -10,12 +10,13 @@ import numpy as np
 
 from analysis import apa
 from analysis.bayes import posterior_of
+from analysis.exclusions import FURTHER
 from analysis.mixed import VarianceComponent, r_squared
 from analysis.plan import CODED, Measure
 from analysis.planned import of_trials
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
-from analysis.report.filters import JUDGED, USED, filled, where
+from analysis.report.filters import JUDGED, USED, Either, filled, where
 from analysis.report.results import LAYOUT, family_in_words
 from analysis.report.terms import GROUPS, UNITS, component_in_words, in_order, term_in_words
 from analysis.results import Analysis, Contrast, FittedModelResult
@@ -235,12 +236,26 @@ def origin_of_trials(shares: Sequence[Analysis], computed: str) -> Origin:
     elif all(share.plan.measure.value == "share" for share in shares):
         columns = ("trial_type", "answer", "response", "response_status")
         used = (USED, where("trial_type", "recover"), *filled("answer", "response_status"))
+    further = [share for share in shares if _is_of_further_answers(share)]
+    if further:
+        counted = where("excluded_reason", FURTHER)
+        either = counted if len(further) == len(shares) else Either((USED, counted))
+        used = tuple(either if condition == USED else condition for condition in used)
+        used += (
+            (where("step_name", *{str(share.plan.trials) for share in further}),) if either is counted else ()
+        )
     return Origin(
         columns=(*columns, *factors, "reader_group", "reader", "item_id"),
         rows=f"less what {'each' if len(planned) > 1 else 'the'} plan leaves out" if planned else "",
         where=(*used, where("reader_group", *groups), *filled("item_id", *shown)),
         computed=computed,
     )
+
+
+def _is_of_further_answers(analysis: Analysis) -> bool:
+    """Whether an analysis is of the answers to a step with a name."""
+    rows = analysis.rows
+    return "step_name" in rows and len(rows) > 0 and bool(rows["step_name"].notna().all())
 
 
 def bayes_table(analysis: Analysis, name: str) -> ApaTable | None:

@@ -42,7 +42,7 @@ from experiment.store import Store
 from experiment.study import Study
 from experiment.study.format import schema_faults
 from experiment.study.yaml_source import read_yaml
-from experiment.trials import choice_settings
+from experiment.trials import answering_step, choice_settings
 from stimuli.corpora.encodings import kind_of_bytes, refuse_other_kinds
 from stimuli.errors import UserError, did_you_mean, missing_column
 from stimuli.item import Item
@@ -503,7 +503,7 @@ def _labels(study: Study, set_name: str) -> tuple[str, ...] | None:
     """Return the labels of a set's trials; None if they come with the item or nothing is chosen."""
     blocks = [screen["block"] for screen in study.get("procedure") if "block" in screen]
     showing = blocks_showing(study, set_name)
-    keys = choice_settings(blocks[showing[0]]["trial"][-1]).get("keys") if showing else None
+    keys = choice_settings(answering_step(blocks[showing[0]]["trial"])).get("keys") if showing else None
     return tuple(map(str, keys)) if isinstance(keys, dict) else None
 
 

@@ -17,8 +17,9 @@ from experiment.models.pictures import LOOK
 from experiment.models.prompts.prompter import BLANK, Presentation, Prompter, Strategy, Turn
 from experiment.models.servers import server_of
 from experiment.procedure import Plan, PlannedTrial, trials_of
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.study import Study
-from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED
+from experiment.trials import CHOSEN, RATED, TYPED, UNANSWERED, answering_step
 from stimuli.errors import UserError
 
 Context = Literal["independent", "session", "teacher_forced"]
@@ -132,7 +133,9 @@ def _check(study: Study, manner: PromptingSettings, settings: ModelSettings) -> 
             f"{place}: a model that restores each text first is asked about each trial alone",
             mend="Set context: independent and practice: none or shown, or strategy: direct.",
         )
-    steps = [screen["block"]["trial"][-1] for screen in study.get("procedure") if "block" in screen]
+    steps = [
+        answering_step(screen["block"]["trial"]) for screen in study.get("procedure") if "block" in screen
+    ]
     answering = {next(iter(step)) for step in steps}
     scales = {given.get("as") for step in steps for kind, given in step.items() if kind in RATED}
     if scales and manner.practice == "shown":
@@ -321,8 +324,11 @@ class SessionTemplate:
             elif kind == "block" or (kind == "practice" and manner.practice == "answered"):
                 in_talk = is_conversation or kind == "practice"
                 lead = BLANK.join(texts_since)
+                is_asked = True
                 for trial in screen["trials"]:
-                    if not self._is_asked(trial):
+                    # a further answer is about one that was given
+                    is_asked = self._is_asked(trial) and (is_asked or STEP_NAME not in trial)
+                    if not is_asked:
                         texts_since += (
                             [self.prompter.turn(trial).text] if in_talk and _is_for_models(trial) else []
                         )
@@ -341,7 +347,7 @@ class SessionTemplate:
         solved = [
             self.prompter.solved(trial, right_answer(trial), _feedback_of(screen))
             for trial in screen["trials"]
-            if _is_for_models(trial)
+            if _is_for_models(trial) and STEP_NAME not in trial
         ]
         return [text] if (text := self.prompter.practice(solved)) else []
 
@@ -372,7 +378,7 @@ def _is_for_models(trial: Mapping[str, Any]) -> bool:
 def right_answer(trial: Mapping[str, Any]) -> str:
     """Return a trial's correct answer as a reader would give it: the label, or the text; empty if there is none."""
     step = trial["steps"][-1]
-    if step["step"] in CHOSEN:
+    if step["step"] in CHOSEN and trial["answer"] is not None:
         return str(step["labels"][step["responses"].index(trial["answer"])])
     return str(trial["answer"] or "")
 

@@ -16,6 +16,7 @@ from experiment.models.prompts.prompter import BLANK, Turn, changed_field, read_
 from experiment.parsing.restored import parse_recovered
 from experiment.parsing.text import without_thought
 from experiment.procedure import Plan, PlannedTrial
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.steps import (
     feedback_text,
     foils_shown,
@@ -140,6 +141,7 @@ class ModelSession:
         """Whether a reply may have follow-up requests."""
         manner = self.manner
         in_talk = manner.context != "independent" and self._person is None
+        in_talk = in_talk or any(STEP_NAME in trial for trial in self.trials)
         return in_talk or manner.practice == "answered" or manner.strategy == "unscramble_first"
 
     @property
@@ -169,7 +171,9 @@ class ModelSession:
             return []
         verdict = self.verdict(reply)
         self._note(number, TrialFeedback(reply.text, None if verdict is None else verdict.correct))
-        return [self._first(place, {}) for place in self._ready()]
+        if self._is_in_order(number):
+            return [self._first(place, {}) for place in self._ready()]
+        return [self._first(number + 1, {})]
 
     def trial_of(self, work_key: str) -> PlannedTrial:
         """Return the trial of a work key."""
@@ -262,19 +266,31 @@ class ModelSession:
         return not labels_of(step) or feedback.text in step["labels"]
 
     def _before(self, number: int) -> range:
-        """Return the places whose answers precede a trial."""
+        """Return the first places, whose answers precede a trial."""
         if self.manner.context != "independent":
             return range(number)
         if self.manner.practice == "answered":
             return range(min(number, self.script.practice))
         return range(0)
 
-    def _waits(self, number: int) -> bool:
-        """Return whether other requests depend on the answer at a place."""
-        if self._person is not None:
-            return False
+    def _about(self, number: int) -> range:
+        """Return the places before a further answer that are about the same item, and not among the first places."""
+        first = number
+        while self._is_further(first):
+            first -= 1
+        return range(max(first, len(self._before(number))), number)
+
+    def _is_further(self, number: int) -> bool:
+        return number < len(self.script.places) and STEP_NAME in self.script.places[number].trial
+
+    def _is_in_order(self, number: int) -> bool:
+        """Return whether all later requests depend on the answer at a place."""
         in_talk = self.manner.context != "independent"
         return in_talk or (self.manner.practice == "answered" and number < self.script.practice)
+
+    def _waits(self, number: int) -> bool:
+        """Return whether other requests depend on the answer at a place."""
+        return self._person is None and (self._is_in_order(number) or self._is_further(number + 1))
 
     def _note(self, number: int, feedback: TrialFeedback) -> None:
         self._done.add(number)
@@ -289,9 +305,9 @@ class ModelSession:
         first = next(missing, None)
         if first is None:
             return []
-        if self._waits(first):
+        if self._is_in_order(first):
             return [first]
-        return [first, *missing]
+        return [number for number in (first, *missing) if self._done.issuperset(self._about(number))]
 
     def _first(self, number: int, calls: Mapping[str, str]) -> Request:
         """Return a trial's first request: its answer, or the call before it if its text is not stored yet."""
@@ -377,24 +393,30 @@ class ModelSession:
         before = len(self._before(number))
         self._say(before)
         has_system = before > 0 and self._said[0].role == "system"
-        messages, shift = self._user(number, text, is_first=before == 0)
-        return (*self._said[: 2 * before + has_system], *messages), shift
+        conversation = self._said[: 2 * before + has_system]
+        for place in self._about(number):
+            conversation = [*conversation, *self._exchange(place, is_first=not conversation)]
+        messages, shift = self._user(number, text, is_first=not conversation)
+        return (*conversation, *messages), shift
+
+    def _exchange(self, number: int, *, is_first: bool) -> list[Message]:
+        """Return a turn with its answer."""
+        turn = self.script.turn(number)
+        messages, _ = self._user(number, turn.text, is_first=is_first)
+        if turn.pictures:
+            messages[-1] = replace(messages[-1], pictures=turn.pictures)
+        text = self._told[number].text if number in self._told else None
+        answer = text if text and text.strip() else self.script.prompter.no_answer
+        return [*messages, Message("assistant", answer)]
 
     def _say(self, places: int) -> None:
         """Build the conversation of the first places, each with its answer."""
         while self._said_places < places:
-            number = self._said_places
-            turn = self.script.turn(number)
-            messages, _ = self._user(number, turn.text, is_first=number == 0)
-            text = self._told[number].text if number in self._told else None
-            self._said += [
-                *messages,
-                Message("assistant", text if text and text.strip() else self.script.prompter.no_answer),
-            ]
+            self._said += self._exchange(self._said_places, is_first=self._said_places == 0)
             self._said_places += 1
 
     def _user(self, number: int, text: str, *, is_first: bool) -> tuple[list[Message], int]:
-        lead = self.script.places[number].lead
+        lead = "" if self._is_further(number) else self.script.places[number].lead
         messages: list[Message] = []
         if is_first and self.manner.system and lead:
             messages, lead = [Message("system", lead)], ""
@@ -404,7 +426,11 @@ class ModelSession:
 
     def _feedback(self, number: int) -> str:
         """Return the feedback on the trial before a place in the conversation; empty if there is none."""
-        last = self._before(number)[-1]
+        if self._is_further(number):
+            return ""
+        last = next((place for place in reversed(self._before(number)) if not self._is_further(place)), None)
+        if last is None:
+            return ""
         place, feedback = self.script.places[last], self._told.get(last)
         if not self.manner.feedback or feedback is None or place.feedback is None:
             return ""

@@ -40,6 +40,8 @@ export interface PlannedTrial {
   block: string;
   is_practice: boolean;
   is_attention_check?: boolean;
+  /** The name of a step whose answer is a further one about the item of the trial before. */
+  step_name?: string;
   answer?: string;
   /** Every answer that counts as right; in practice only. */
   accepted?: string[];
@@ -175,6 +177,10 @@ export interface Plan {
 
 export function trialsOf(screen: Screen): PlannedTrial[] {
   return screen.kind === "practice" || screen.kind === "block" ? screen.trials : [];
+}
+
+export function isFurther(trial: PlannedTrial | undefined): boolean {
+  return trial?.step_name !== undefined;
 }
 
 /** One showing of a trial. */

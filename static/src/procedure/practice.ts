@@ -1,7 +1,7 @@
 /** Practice: whether an answer is right, told at once, and whether a pass through practice is good enough. */
 
 import type { Region } from "../plugins/self_paced";
-import type { PlannedTrial, PracticeScreen } from "./plan";
+import { isFurther, type PlannedTrial, type PracticeScreen } from "./plan";
 
 /** Plain form for comparing typed answers: composed letters, single spaces, no case, no closing full stop. */
 function plain(text: string, language: string): string {
@@ -54,7 +54,8 @@ export interface PracticeOutcome {
 
 /** How a pass through practice stands: of all trials that ask, or of the last ones where the criterion is about these. */
 export function practiceOutcome(screen: PracticeScreen, pass: number, correct: Record<number, boolean>): PracticeOutcome {
-  const asked = screen.trials.filter((trial) => isMaze(trial) || trial.steps.at(-1)?.step !== "read");
+  const own = screen.trials.filter((trial) => !isFurther(trial));
+  const asked = own.filter((trial) => isMaze(trial) || trial.steps.at(-1)?.step !== "read");
   const answered = asked.filter((trial) => trial.trial_index in correct);
   const total = screen.of_last ?? asked.length;
   const right = answered.slice(-total).filter((trial) => correct[trial.trial_index]).length;

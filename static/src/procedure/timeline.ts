@@ -5,7 +5,7 @@ import type { Action, PageContent } from "../page";
 import { FixationPlugin } from "../plugins/fixation";
 import { type PagesData, PagesPlugin } from "../plugins/pages";
 import { feedbackNode, type Judged, judgeHere, judgeThere } from "./feedback_nodes";
-import type { BlockScreen, InstructionsScreen, Plan, PracticeScreen, QuestionsScreen, Screen } from "./plan";
+import { type BlockScreen, type InstructionsScreen, isFurther, type Plan, type PracticeScreen, type QuestionsScreen, type Screen } from "./plan";
 import { isCorrect, isEarlyEnough, isThrough, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
 import { readyNodes } from "./ready_nodes";
@@ -138,16 +138,25 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
     return practiceOutcome(screen, pass, correct);
   };
   const ready = readyNodes(plan, conduct);
-  const trials = screen.trials.map((trial) => {
+  let own = -1; // the trial of which further answers are
+  const trials = screen.trials.map((trial, index) => {
+    if (!isFurther(trial)) own = trial.trial_index;
+    const about = own;
+    const isLast = !isFurther(screen.trials[index + 1]);
     const steps = trialNodes(trial, plan, conduct, (payload) => {
+      if (isFurther(trial)) {
+        progress.judgePractice(place, trial, true);
+        return;
+      }
       progress.judgePractice(place, trial, isCorrect(trial, payload.response_raw, language) ?? isThrough(trial, payload.regions) ?? true);
       const verdict = feedback && judgeHere(feedback, trial, payload, language);
       last = { trial, attempt: payload.attempt, verdict, answer: rightAnswer(trial) };
     });
     return {
-      timeline: [...ready, ...steps, ...(feedback ? [feedbackNode(feedback, language, conduct, () => last)] : [])],
+      timeline: [...ready, ...steps, ...(feedback && isLast ? [feedbackNode(feedback, language, conduct, () => last)] : [])],
       conditional_function: () => {
         const { pass, correct } = progress.practice(place);
+        if (isFurther(trial)) return about in correct && !(trial.trial_index in correct);
         return !(trial.trial_index in correct) && !isEarlyEnough(screen, pass, correct);
       },
     };
@@ -196,21 +205,25 @@ function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct)
   let latest: number | null = null;
   let judged: Judged | null = null;
   const blocks = plan.screens.filter((candidate) => candidate.kind === "block");
-  const total = blocks.reduce((sum, candidate) => sum + candidate.trials.length, 0);
+  const total = blocks.reduce((sum, candidate) => sum + candidate.trials.filter((trial) => !isFurther(trial)).length, 0);
+  let shownBefore = 0;
   const minimum_ms = screen.break_minimum_ms ?? 0;
   const ready = readyNodes(plan, conduct);
   const nodes = screen.trials.flatMap((trial, index): Node[] => {
+    const isLast = !isFurther(screen.trials[index + 1]);
+    if (isLast) shownBefore += 1;
     const steps = trialNodes(trial, plan, conduct, async (payload, isSimulated) => {
       latest = trial.trial_index;
+      if (isFurther(trial)) return;
       const isJudged = feedback !== null && !isSimulated;
       const verdict = isJudged ? await judgeThere(feedback, trial, payload, plan.language, conduct) : null;
       judged = { trial, attempt: payload.attempt, verdict, answer: null };
     });
     const shown: Node = {
-      timeline: [...ready, ...steps, ...(feedback ? [feedbackNode(feedback, plan.language, conduct, () => judged)] : [])],
+      timeline: [...ready, ...steps, ...(feedback && isLast ? [feedbackNode(feedback, plan.language, conduct, () => judged)] : [])],
       conditional_function: () => !progress.isAnswered(trial),
     };
-    const isBreak = screen.break_every && (index + 1) % screen.break_every === 0 && index + 1 < screen.trials.length;
+    const isBreak = screen.break_every && isLast && shownBefore % screen.break_every === 0 && index + 1 < screen.trials.length;
     if (!isBreak) return [shown];
     const done = (): number => Math.round(progress.share(blocks) * total);
     const rest = pages(

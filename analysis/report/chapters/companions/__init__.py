@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from analysis.descriptives import ConditionMean, describe, describe_rows, described_rows
+from analysis.exclusions import usable
 from analysis.frames import LEAD
 from analysis.plan_runner import SupplementaryModel, companions
 from analysis.planned import held_by
@@ -60,5 +61,6 @@ def _cells(model: SupplementaryModel, material: Material) -> Sequence[ConditionM
     if plan.measure == LEAD:
         rows = described_rows(model.analysis.rows, plan.measure)
         return describe_rows(rows, plan.measure, plan.factor, model.analysis.levels)
-    used = material.tables.trials[material.tables.trials["excluded_reason"].isna()]
-    return describe(used[held_by(plan, used)], plan.measure, plan.factor, plan.levels)
+    trials = material.tables.trials
+    used = trials[usable(trials, plan.trials) & held_by(plan, trials)]
+    return describe(used, plan.measure, plan.factor, plan.levels)
