@@ -688,6 +688,7 @@ def sentences(
         also_show=(*(name for name in shown_fields(study) if name != "sentence"), *described),
         answer="answer" if has_answers else None,
         choices=None if keys is None else tuple(keys) if isinstance(keys, dict) else "choices",
+        several=choosing is not None and bool(choosing.get("several")),
         level=level_column,
         only_level=next(iter(design.levels)) if first_only else None,
         targets=targets_of(study),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiment.parsing.free_answers import ratings_in, read_free
+from experiment.parsing.label_sets import read_set
 from experiment.parsing.labels import parse_label
 from experiment.parsing.restored import inside, parse_recovered
 from experiment.parsing.text import Parsed, fold, tidy, unmarked, words
@@ -69,7 +70,9 @@ Parser = Callable[[str | None, Mapping[str, Any]], Parsed]
 
 # the names that declarations of trial types use; a parser receives the raw reply and the answering step of the plan
 PARSERS: dict[str, Parser] = {
-    "label": lambda reply, step: parse_label(reply, step["labels"], step.get("options")),
+    "label": lambda reply, step: (read_set if step.get("several") else parse_label)(
+        reply, step["labels"], step.get("options")
+    ),
     "rating": parse_rating,
     "recovered_text": lambda reply, step: parse_recovered(
         reply, multiline=step.get("multiline", False), shown=step.get("text")

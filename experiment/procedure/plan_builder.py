@@ -23,6 +23,7 @@ from experiment.lists import (
     session_levels,
 )
 from experiment.media import remember_files
+from experiment.parsing.label_sets import answers_in
 from experiment.procedure.questions import (
     TRIAL_FIELD,
     comprehension_screen,
@@ -441,7 +442,8 @@ class PlanBuilder:
         followed = {**settings, "fixation": "0 ms", "interval": "0 ms", "trial": [step]}
         trial = self._trial(item, block, followed)
         responses = trial["steps"][-1].get("responses")
-        if answer is not None and responses and answer not in responses:
+        given = answers_in(answer) if trial["steps"][-1].get("several") else [answer]
+        if answer is not None and responses and not set(given) <= set(responses):
             raise UserError(
                 f"item {item.item_id!r}: {name}{KEY_OF_NAMED} is {answer!r}; the answers to {name} are {', '.join(responses)}",
                 mend="Correct the cell, or leave it empty where nothing is right.",

@@ -296,6 +296,7 @@ def make_step(
         }
     elif kind in CHOSEN:
         made = _choices(settings, item, order, shared.labels)
+        made |= {"several": True} if settings.get("several") else {}
     elif kind in RATED:
         made = {**scale_of(settings), "decimal": decimal_mark(shared.language)}
     elif kind == "answer":

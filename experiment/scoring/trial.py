@@ -1,9 +1,10 @@
 """Scoring of a stored response: response, status, correct and score, by the scorer of the trial type.
 
 ``correct`` is None unless the status is valid, and if there is no correct answer (a summary, a program that only its tests can
-judge, a rating). ``score`` is 1 or 0 for choices; of a rating it is the point of the scale, or the mean of the points by the
-probabilities that a model reports; for recovery it is 1 − (edit distance to the intact text) / (length of the intact
-text), at least 0; for free answers the F1 of their words, for numbers 1 or 0.
+judge, a rating). ``score`` is 1 or 0 for choices, and for sets of labels the share that is rightly ticked or not; of a rating it
+is the point of the scale, or the mean of the points by the probabilities that a model reports; for recovery it is
+1 − (edit distance to the intact text) / (length of the intact text), at least 0; for free answers the F1 of their words, for
+numbers 1 or 0.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiment.parsing.free_answers import is_accepted, overlap
+from experiment.parsing.label_sets import ANSWERS_BETWEEN, BETWEEN, answers_in
 from experiment.parsing.labels import ends_open, is_whole
 from experiment.parsing.replies import PARSERS
 from experiment.parsing.text import Parsed, final_answer, without_thought
@@ -73,7 +75,10 @@ def score_trial(
     if not (reply or "").strip() and (response_raw or "").strip():
         return Score(None, "truncated" if reply_status == "truncated" else "empty", None, None, name)
     parsed = PARSERS[declared.parser](reply, answering)
-    cut = reply_status == "truncated" and (scorer.needs_all or _is_cut(declared.parser, parsed, reply or ""))
+    is_set = bool(answering.get("several"))
+    cut = reply_status == "truncated" and (
+        scorer.needs_all or is_set or _is_cut(declared.parser, parsed, reply or "")
+    )
     if parsed.status != "valid" or parsed.value is None or cut:
         is_truncated = reply_status == "truncated" and parsed.status in ("unparsed", "valid")
         value = parsed.value if cut and scorer.needs_all else None
@@ -193,11 +198,26 @@ class Scorer:
 
 def _exact(label: str, trial: Mapping[str, Any]) -> Judgement:
     step = trial["steps"][-1]
+    if step.get("several"):
+        return _same_set(label, trial)
     response = step["responses"][step["labels"].index(label)]
     if "step_name" in trial and trial["answer"] is None:
         return Judgement(response, None, None)
     correct = response == trial["answer"]
     return Judgement(response, correct, float(correct))
+
+
+def _same_set(text: str, trial: Mapping[str, Any]) -> Judgement:
+    """Compare a set of labels with the right ones; the score is the share of labels that are rightly ticked or not."""
+    step, order = trial["steps"][-1], trial.get("choice_order")
+    ticked = [step["labels"].index(label) for label in text.split(BETWEEN)]
+    in_order = sorted(ticked, key=lambda place: order[place] if order else place)
+    response = ANSWERS_BETWEEN.join(step["responses"][place] for place in in_order)
+    if trial["answer"] is None:
+        return Judgement(response, None, None)
+    right = answers_in(trial["answer"])
+    agreeing = [(place in ticked) == (answer in right) for place, answer in enumerate(step["responses"])]
+    return Judgement(response, all(agreeing), sum(agreeing) / len(agreeing))
 
 
 def _rating(point: str, trial: Mapping[str, Any]) -> Judgement:

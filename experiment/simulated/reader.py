@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from experiment.parsing.free_answers import is_accepted, number_of
+from experiment.parsing.label_sets import BETWEEN, answers_in
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.questions import is_eligible
@@ -499,12 +500,33 @@ class SimulatedReader:
             if right and lapse is None and (is_known or is_free):
                 return str(trial["answer"]) if is_known else "no idea"
             return _wrong_answer(step, trial, below if lapse is None else lapse.randrange)
+        if step.get("several"):
+            return _ticked(step, trial, right, lapse, below)
         if lapse is not None:
             return str(lapse.choice(step["labels"]))
         chosen = [label for label, stands in zip(step["labels"], step["responses"], strict=True)
                   if (stands == trial["answer"]) == right]  # fmt: skip
         chosen = chosen or step["labels"]  # no answer is right
         return str(chosen[below(len(chosen))])
+
+
+def _ticked(
+    step: Mapping[str, Any],
+    trial: Mapping[str, Any],
+    right: bool,
+    lapse: Random | None,
+    below: Callable[[int], int],
+) -> str:
+    """Return the right set of labels, that with one label added or removed, or any in a lapse."""
+    labels, wanted = step["labels"], answers_in(trial["answer"])
+    is_ticked = [response in wanted for response in step["responses"]]
+    if lapse is not None:
+        is_ticked = [lapse.random() < 0.5 for _ in labels]
+    elif not right:
+        place = below(len(labels))
+        is_ticked[place] = not is_ticked[place]
+    ticked = [label for label, has_tick in zip(labels, is_ticked, strict=True) if has_tick]
+    return BETWEEN.join(ticked or [labels[below(len(labels))]])
 
 
 def _presented(step: Mapping[str, Any], onset: float) -> list[dict[str, Any]]:

@@ -342,6 +342,8 @@ def _check_settings_together(kind: str, place_of: Callable[[str], str], settings
         )
     keys = settings.get("keys", ())
     waits = isinstance(keys, Mapping) and NO_KEY in keys.values()
+    if settings.get("several"):
+        _check_several(place_of, settings)
     if waits and not limit:
         raise UserError(
             f"{place_of('keys')}: a label is given by waiting (its key is {NO_KEY}), and no time runs out",
@@ -354,6 +356,45 @@ def _check_settings_together(kind: str, place_of: Callable[[str], str], settings
     if "for" in settings and "frames" in settings:
         raise UserError(
             f"{place_of('frames')}: give either `for:` (a time) or `frames:` (a number of frames)"
+        )
+
+
+def _check_several(place_of: Callable[[str], str], settings: Mapping[str, Any]) -> None:
+    """Raise an error if labels of which any number is ticked cannot be told apart, or have settings of single ones."""
+    keys = settings["keys"]
+    taken = next(
+        (
+            str(key)
+            for key in (keys.values() if isinstance(keys, Mapping) else keys)
+            if key in ("enter", NO_KEY)
+        ),
+        None,
+    )
+    if taken is not None:
+        raise UserError(
+            f"{place_of('keys')} has the key {taken}, and "
+            + ("Enter gives the ticked labels" if taken == "enter" else "waiting ticks nothing"),
+            mend="Give the label another key.",
+        )
+    if settings.get("labels") == "balanced":
+        raise UserError(
+            f"{place_of('labels')} is 'balanced', and any number of the labels is right (several)",
+            mend="Take one of them out.",
+        )
+    parted = (
+        next((label for label in keys if "," in label or "|" in label), None)
+        if isinstance(keys, Mapping)
+        else None
+    )
+    if parted is not None:
+        raise UserError(
+            f"{place_of('keys')}: the label {parted!r} has a sign that stands between several labels",
+            mend="Write it without commas and bars.",
+        )
+    if settings.get("answer_by") == "text":
+        raise UserError(
+            f"{place_of('answer_by')} is 'text', and several choices are ticked by their letters",
+            mend="Leave answer_by out.",
         )
 
 

@@ -16,7 +16,7 @@ from rapidfuzz.distance import OSA
 
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError, missing_column, together, unknown_name
-from stimuli.item import Item
+from stimuli.item import ANSWERS_BETWEEN, Item
 from stimuli.lexicon import has_lexicon, zipf
 from stimuli.recipes.conditions import (
     DisplayedField,
@@ -337,6 +337,7 @@ class SentenceColumns:
     also_show: tuple[str, ...] = ()  # fields that are shown as they are
     answer: str | None = "answer"  # the right answer; None where nothing is asked
     choices: str | tuple[str, ...] | None = None  # the choices of a row, or those of every row
+    several: bool = False  # whether any number of the choices is right
     level: str | None = None  # the only level at which a row is shown
     only_level: str | None = None  # the only level at which rows are shown that name none
     targets: Mapping[str, Any] | None = None  # column or rule for words to change; None: all or starred ones
@@ -414,7 +415,7 @@ class _Recipe:
         left_out = isinstance(columns.choices, str) and columns.choices in empty
         options = None if left_out else _choices(row, columns.choices, where)
         key = None if columns.answer in empty else columns.answer
-        answer = key and _answer(_cell(row, key, where), options, where)
+        answer = key and _answer(_cell(row, key, where), options, where, columns.several)
         only = _only_level(row, columns.level, self.order, where) or columns.only_level
         record = Record(item_id, source, None, None, {SENTENCE: row[SENTENCE], **also}, None, None)
         asked = TaskRecord(record, SENTENCE, tuple(also), options, answer)
@@ -565,8 +566,13 @@ def _choices(
     return options
 
 
-def _answer(given: str, options: Sequence[str] | None, where: str) -> str:
+def _answer(given: str, options: Sequence[str] | None, where: str, several: bool) -> str:
     answer = nfc(given)
+    if several and options is not None:
+        parts = [part.strip() for part in answer.split(CHOICE_SEPARATOR)]
+        for part in parts:
+            _answer(part, options, where, several=False)
+        return ANSWERS_BETWEEN.join(option for option in options if option in parts)
     if options is not None and answer not in options:
         known = unknown_name("answer", answer, options)
         raise ItemlessRow(f"{where}: answer {answer!r} is none of the choices", mend=known.mend)

@@ -17,7 +17,7 @@ from typing import Any
 from stimuli.corpora.corpus import Record, SourceText
 from stimuli.corpora.loading import corpora
 from stimuli.errors import UserError
-from stimuli.item import Item, Provenance
+from stimuli.item import ANSWERS_BETWEEN, Item, Provenance
 from stimuli.recipes.conditions import (
     DisplayedField,
     FactorLevels,
@@ -406,4 +406,8 @@ def _options(
     )
     if len(set(options)) < len(set(intact)):
         raise Unsuitable(f"{where_is(asked.record)}: two of its choices came out alike: {list(options)!r}")
-    return options, None if asked.answer is None else options[intact.index(nfc(asked.answer))]
+    if asked.answer is None:
+        return options, None
+    answer = nfc(asked.answer)
+    answers = [answer] if answer in intact else answer.split(ANSWERS_BETWEEN)
+    return options, ANSWERS_BETWEEN.join(options[intact.index(one)] for one in answers)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.browser.plans import TEXTS, answer, block, choose, rate, read, recover, slide, trial
-from tests.browser.walking import finished, leave, respond, trial_shown, until
+from tests.browser.walking import finished, leave, respond, trial_shown, until, violations
 from tests.conftest import picture, sound
 
 pytestmark = pytest.mark.browser
@@ -458,3 +458,36 @@ def test_pictures_are_buttons_where_the_choices_are_files(opened):
     page.get_by_role("button", name="picture b").click()
     finished(page, server)
     assert server.trials[0, 1]["response_raw"] == "B"
+
+
+def test_several_labels_are_ticked_by_keys_and_clicks_and_given_with_enter(opened):
+    step = choose(
+        "Which of these are words?",
+        labels=["A", "B", "C"],
+        responses=["gar", "den", "dog"],
+        keys=["a", "b", "c"],
+    )
+    step |= {"options": ["gar", "den", "dog"], "several": True}
+    server, page = opened(block([trial(0, [step]), trial(1, [step])]))
+    for index in (0, 1):
+        trial_shown(page, "choose")
+        boxes, done = page.get_by_role("checkbox"), page.get_by_role("button", name=TEXTS["done"])
+        assert boxes.count() == 3 and done.get_attribute("aria-disabled") == "true"
+        assert violations(page) == []
+        page.keyboard.press("Enter")  # nothing is ticked yet
+        page.keyboard.press("c")
+        boxes.nth(0).click()
+        page.keyboard.press("b")
+        page.keyboard.press("b")
+        assert [boxes.nth(place).get_attribute("aria-checked") for place in range(3)] == [
+            "true",
+            "false",
+            "true",
+        ]
+        if index:
+            done.click()
+        else:
+            page.keyboard.press("Enter")  # the button that was clicked has the focus, and keeps its tick
+    finished(page, server)
+    assert [server.trials[index, 1]["response_raw"] for index in (0, 1)] == ["A, C", "A, C"]
+    assert all(server.trials[index, 1]["rt"] > 0 for index in (0, 1))

@@ -169,6 +169,7 @@ def _waiting(
             response.reader_kind not in MODEL_KINDS
             or response.reader == judge
             or response.trial["trial_type"] not in CHOSEN
+            or response.trial["steps"][-1].get("several")
         ):
             continue
         if wanted is not None and response.reader not in wanted:

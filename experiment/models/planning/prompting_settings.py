@@ -16,6 +16,7 @@ from experiment.models.engine import STATES, ModelSettings
 from experiment.models.pictures import LOOK
 from experiment.models.prompts.prompter import BLANK, Presentation, Prompter, Strategy, Turn
 from experiment.models.servers import server_of
+from experiment.parsing.label_sets import BETWEEN, answers_in
 from experiment.procedure import Plan, PlannedTrial, trials_of
 from experiment.procedure.plan_builder import STEP_NAME
 from experiment.study import Study
@@ -378,6 +379,10 @@ def _is_for_models(trial: Mapping[str, Any]) -> bool:
 def right_answer(trial: Mapping[str, Any]) -> str:
     """Return a trial's correct answer as a reader would give it: the label, or the text; empty if there is none."""
     step = trial["steps"][-1]
+    if step["step"] in CHOSEN and step.get("several"):
+        right = answers_in(trial["answer"])
+        places = [place for place, response in enumerate(step["responses"]) if response in right]
+        return BETWEEN.join(step["labels"][place] for place in places)
     if step["step"] in CHOSEN and trial["answer"] is not None:
         return str(step["labels"][step["responses"].index(trial["answer"])])
     return str(trial["answer"] or "")

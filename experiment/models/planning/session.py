@@ -13,6 +13,7 @@ from typing import Any
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
 from experiment.models.planning.prompting_settings import DIGEST, SessionTemplate, right_answer
 from experiment.models.prompts.prompter import BLANK, Turn, changed_field, read_step
+from experiment.parsing.label_sets import label_sets
 from experiment.parsing.restored import parse_recovered
 from experiment.parsing.text import without_thought
 from experiment.procedure import Plan, PlannedTrial
@@ -240,7 +241,11 @@ class ModelSession:
     def choices(self) -> dict[str, tuple[str, ...]]:
         """Return the possible choices by work key, whether or not labels are scored; of a slider the numbers on it."""
         steps = ((key, trial["steps"][-1]) for key, trial in zip(self.keys, self.trials, strict=True))
-        return {key: choices for key, step in steps if (choices := labels_of(step) or points_of_slider(step))}
+        return {
+            key: choices
+            for key, step in steps
+            if (choices := label_sets(step) or labels_of(step) or points_of_slider(step))
+        }
 
     def _key(self, number: int) -> str:
         digest = self.script.digests[number * DIGEST : (number + 1) * DIGEST]

@@ -20,6 +20,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from experiment.languages import wording
 from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, FilePicture, Picture
+from experiment.parsing.label_sets import label_sets
 from experiment.procedure.steps import ALONE, feedback_text, parts_of, scale_ends
 from experiment.trials import CHOSEN, OWN_TYPE, RATED, TYPED, UNANSWERED, labels_of
 from experiment.trials.own import FOLDER, PROMPT, given_of, sha256
@@ -305,7 +306,12 @@ class Prompter:
         if text is not None:
             trial = _restored(trial, text)
         answering = trial["steps"][-1]
-        labels = labels_of(answering) or None
+        labels = (
+            (label_sets(answering) if self.is_local else ())
+            if answering.get("several")
+            else labels_of(answering)
+        )
+        labels = labels or None
         # only participants stated a rule in the papers: a trial that shows nothing but examples has no paper's prompt
         states_rule = answering["step"] == "answer" and not trial["shown"]
         if self.is_published and not states_rule:
@@ -428,6 +434,13 @@ class Prompter:
         """Return the lines that explain how to answer, if the trial needs an answer."""
         words, answer, labels = self.words, self.words["answer"], ", ".join(labels_of(step))
         scale = [self._variant_of("scale").format(**scale_ends(step))] if step["step"] in RATED else []
+        if step.get("several"):
+            how = self._variant_of("choose_several").format(labels=labels)
+            return (
+                [how, words["think_typed"][self.variant].format(answer=answer)]
+                if self.thinks
+                else [how, answer]
+            )
         if self.thinks and labels:
             return [*scale, words["think_choose"][self.variant].format(labels=labels, answer=answer)]
         if self.thinks and step["step"] in (*TYPED, *RATED):
@@ -464,7 +477,7 @@ class Prompter:
             return MAX_CHOICE_TOKENS
         if step["step"] in UNANSWERED:
             return 0
-        if step["step"] in (*RATED, OWN_TYPE):
+        if step["step"] in (*RATED, *CHOSEN, OWN_TYPE):
             return ANSWER_TOKENS
         if step["step"] == "answer":
             return ANSWER_TOKENS if _stop(step) else LONG_ANSWER_TOKENS

@@ -214,7 +214,7 @@ export type AnswerRecord = ExposureRecord & {
 
 /** What a step of choose records. */
 export type ChooseRecord = ExposureRecord & {
-  /** The label that was chosen; null when time ran out. */
+  /** The label that was chosen, or all of several, such as A, C; null when time ran out. */
   response_raw: string | null;
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: number;
@@ -391,7 +391,7 @@ export const chooseParameters = <const>{
 /** What wrods-choose records. */
 export const chooseFields = <const>{
   ...exposureFields,
-  /** The label that was chosen; null when time ran out. */
+  /** The label that was chosen, or all of several, such as A, C; null when time ran out. */
   response_raw: { type: ParameterType.STRING },
   /** Presses of a response key before the step's minimum time, which did nothing. */
   early_responses: { type: ParameterType.INT },

@@ -11,7 +11,7 @@ import type { Exemplar } from "../procedure/plan";
 import { Exposure } from "../timing/exposure";
 import { type Style, studyLines, styled } from "./lines";
 import { MinimumTime, NOT_EARLY } from "./minimum";
-import { exemplarParameters, pageParameters, pictureParameters } from "./parameters";
+import { exemplarParameters, pageParameters, pictureParameters, setParameters } from "./parameters";
 import { plausibleTimes, type Simulated } from "./simulation";
 import { captioned, exemplarList, keyButton, studyText, trialScreen } from "./stimulus";
 
@@ -21,7 +21,7 @@ const NO_KEY = "none";
 const info = <const>{
   name: "wrods-choose",
   version,
-  parameters: { ...chooseParameters, ...pageParameters, ...exemplarParameters, ...pictureParameters },
+  parameters: { ...chooseParameters, ...pageParameters, ...exemplarParameters, ...pictureParameters, ...setParameters },
   data: chooseFields,
 };
 
@@ -35,19 +35,36 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
   constructor(private readonly jsPsych: JsPsych) {}
 
   async trial(display: HTMLElement, trial: TrialType<Info>, onLoad?: () => void): Promise<ChooseData> {
-    const { screen, timed, buttons } = this.layOut(trial);
+    const { screen, timed, buttons, done } = this.layOut(trial);
     const exposure = await Exposure.begin(display, screen, timed);
     const minimum = new MinimumTime(exposure, trial.minimum_ms ?? 0, buttons.filter((button) => button !== null));
     screen.focus({ preventScroll: true });
     onLoad?.();
 
-    const chosen = await new Promise<{ event: Event; index: number } | null>((resolve) => {
+    const chosen = await new Promise<{ event: Event; label: string } | null>((resolve) => {
       const listening = new AbortController();
+      const give = (event: Event, label: string): void => {
+        listening.abort();
+        resolve({ event, label });
+      };
       const answer = (event: Event, index: number): void => {
         if (!exposure.accepts(event) || minimum.refuses(event, trial.labels[index] ?? "")) return;
-        listening.abort();
-        resolve({ event, index });
+        if (done) tick(buttons, index, done);
+        else give(event, trial.labels[index] ?? "");
       };
+      const submit = (event: Event): void => {
+        const ticked = trial.labels.filter((_, index) => isTicked(buttons[index]));
+        if (ticked.length > 0 && exposure.accepts(event)) give(event, ticked.join(BETWEEN));
+      };
+      if (done) {
+        const enter = (event: KeyboardEvent): void => {
+          if (event.key !== "Enter" || event.isComposing) return;
+          event.preventDefault(); // Enter ticks no button that has the focus
+          submit(event);
+        };
+        document.addEventListener("keydown", enter, { capture: true, signal: listening.signal });
+        done.addEventListener("click", submit, { signal: listening.signal });
+      }
       const press = (event: KeyboardEvent): void => {
         const index = struckKey(event, trial.keys);
         if (index < 0) return;
@@ -65,12 +82,17 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
     });
     const early = minimum.stop();
     const times = await exposure.end(chosen?.event ?? null);
-    if (chosen) return { ...times, ...early, response_raw: trial.labels[chosen.index] ?? null };
+    if (chosen) return { ...times, ...early, response_raw: chosen.label };
     const waiting = trial.labels[trial.keys.indexOf(NO_KEY)] ?? null;
     return { ...times, ...early, response_raw: waiting, timed_out: waiting === null };
   }
 
-  private layOut(trial: TrialType<Info>): { screen: HTMLElement; timed: HTMLElement; buttons: (HTMLButtonElement | null)[] } {
+  private layOut(trial: TrialType<Info>): {
+    screen: HTMLElement;
+    timed: HTMLElement;
+    buttons: (HTMLButtonElement | null)[];
+    done: HTMLButtonElement | null;
+  } {
     const language = trial.language ?? "en";
     const itemsLanguage = trial.items_language ?? language;
     const messages = trial.messages as Messages;
@@ -93,6 +115,15 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
         option === null ? null : studyText("span", option, itemsLanguage, "option"),
       );
     });
+    if (trial.several) {
+      for (const button of buttons) {
+        button?.setAttribute("role", "checkbox");
+        button?.setAttribute("aria-checked", "false");
+      }
+    }
+    const done = trial.several ? keyButton(["enter"], messages, messages.done) : null;
+    done?.classList.add("held");
+    done?.setAttribute("aria-disabled", "true");
     const hasOptions = pictures.length === 0 && options.some((option) => option !== null);
     const order = layoutOrder(trial.keys, hasOptions);
     const group = element(
@@ -102,8 +133,8 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
     );
     const exemplars = exemplarList((trial.exemplars ?? []) as Exemplar[], itemsLanguage, messages);
     const item = captioned(trial.caption ?? null, stimulus ?? ask, language);
-    const screen = trialScreen("choose", messages, { above: exemplars, item, below: [stimulus && ask, group] });
-    return { screen, timed: stimulus ? timedPart(stimulus) : (ask ?? group), buttons };
+    const screen = trialScreen("choose", messages, { above: exemplars, item, below: [stimulus && ask, group, done && element("div", { class: "actions" }, done)] });
+    return { screen, timed: stimulus ? timedPart(stimulus) : (ask ?? group), buttons, done };
   }
 
   simulate(trial: TrialType<Info>, mode: "data-only" | "visual", _options: object, onLoad?: () => void): Promise<ChooseData> {
@@ -117,4 +148,20 @@ export class ChoosePlugin implements JsPsychPlugin<Info> {
     onLoad?.();
     return Promise.resolve({ ...times, ...NOT_EARLY, response_raw: trial.labels[index] ?? null, simulated: true });
   }
+}
+
+/** Between the labels of a set (experiment/parsing/label_sets.py). */
+const BETWEEN = ", ";
+
+function isTicked(button: HTMLButtonElement | null | undefined): boolean {
+  return button?.getAttribute("aria-checked") === "true";
+}
+
+/** Tick a label, or take its tick away; at least one is needed to be done. */
+function tick(buttons: (HTMLButtonElement | null)[], index: number, done: HTMLButtonElement): void {
+  buttons[index]?.setAttribute("aria-checked", String(!isTicked(buttons[index])));
+  const isHeld = !buttons.some(isTicked);
+  done.classList.toggle("held", isHeld);
+  if (isHeld) done.setAttribute("aria-disabled", "true");
+  else done.removeAttribute("aria-disabled");
 }

@@ -20,6 +20,11 @@ export const pictureParameters = <const>{
   pictures: { type: ParameterType.COMPLEX, array: true, default: [] },
 };
 
+export const setParameters = <const>{
+  /** Whether any number of labels is ticked, at least one. */
+  several: { type: ParameterType.BOOL, default: false },
+};
+
 export const typedParameters = <const>{
   /** Whether text may come from dictation, voice control or an on-screen keyboard. */
   assistive_input: { type: ParameterType.BOOL, default: false },

@@ -31,6 +31,8 @@ export type ShownStep = (
   media?: MediaFile[];
   /** The picture of each label, where the choices are pictures. */
   pictures?: MediaFile[];
+  /** Whether any number of the labels is ticked. */
+  several?: boolean;
   style?: Style;
 };
 

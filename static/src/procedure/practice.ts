@@ -14,11 +14,19 @@ export function isCorrect(trial: PlannedTrial, response: string | null, language
   if (response === null) return false;
   const last = trial.steps.at(-1);
   if (last?.step === "choose") {
-    const meaning = last.responses?.[last.labels.indexOf(response)] ?? response;
-    return meaning === trial.answer;
+    const { labels, responses } = last;
+    const meant = (last.several ? response.split(", ") : [response]).map((label) => responses?.[labels.indexOf(label)] ?? label);
+    const right = rightAnswers(trial);
+    return meant.length === right.length && right.every((answer) => meant.includes(answer));
   }
   const right = trial.accepted ?? [trial.answer];
   return right.some((answer) => plain(response, language) === plain(answer, language));
+}
+
+/** The right answers to a choice: one, or all of a set. */
+function rightAnswers(trial: PlannedTrial): string[] {
+  const answer = trial.answer ?? "";
+  return trial.steps.at(-1)?.several ? answer.split("|").map((one) => one.trim()) : [answer];
 }
 
 function isMaze(trial: PlannedTrial): boolean {
@@ -38,10 +46,12 @@ export function rightAnswer(trial: PlannedTrial): string {
   const answer = trial.answer ?? "";
   const last = trial.steps.at(-1);
   if (last?.step !== "choose") return answer;
-  const index = last.responses?.indexOf(answer) ?? -1;
-  if (index < 0) return answer;
-  const option = last.options?.[index];
-  return option ? `${last.labels[index]}: ${option}` : (last.labels[index] ?? answer);
+  const shown = rightAnswers(trial).map((right) => {
+    const index = last.responses?.indexOf(right) ?? -1;
+    const option = last.options?.[index];
+    return option ? `${last.labels[index]}: ${option}` : (last.labels[index] ?? right);
+  });
+  return shown.join(", ");
 }
 
 export interface PracticeOutcome {

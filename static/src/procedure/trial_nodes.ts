@@ -96,7 +96,7 @@ function stepNode(
   };
   switch (step.step) {
     case "choose":
-      return { type: ChoosePlugin, ...asked, labels: step.labels, options: step.options ?? [], pictures: step.pictures ?? [], keys: step.keys };
+      return { type: ChoosePlugin, ...asked, labels: step.labels, options: step.options ?? [], pictures: step.pictures ?? [], keys: step.keys, several: step.several ?? false };
     case "rate": {
       const { from, to, low, high, labels, keys, decimals } = step;
       return { type: RatePlugin, ...asked, from, to, low: low ?? null, high: high ?? null, labels: labels ?? [], keys, decimals };
