@@ -42,8 +42,7 @@ from experiment.exporting.tables import (
     call_columns,
     call_rows,
     cell,
-    item_columns,
-    item_rows,
+    items_of,
     own_columns,
     recorded_columns,
     region_rows,
@@ -554,8 +553,8 @@ def hand_over(study: Study, store: Store, folder: Path) -> Path:
         dictionary = dictionary_of(study, connection, sessions)
         for table in verdict_tables(study, connection):
             write_parquet(folder / f"{table.name}.parquet", table.columns, table.rows())
-    columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
-    write_parquet(folder / "items.parquet", columns, item_rows(study.items))
+        columns, item_rows = items_of(study, connection)
+        write_parquet(folder / "items.parquet", columns, item_rows())
     dictionary["columns"] = {
         name: {"type": column.type, "unit": column.unit, "prose": column.prose}
         for name, column in of_study.items()

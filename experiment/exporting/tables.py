@@ -34,9 +34,10 @@ from sqlalchemy import Connection, Select, and_, select
 
 from analysis.plan import read_times
 from experiment.columns import Column, region_columns, trial_columns
+from experiment.completions import asks_for_completions, cloze_of, given_completions
 from experiment.exporting.dictionary import participant_rows, read_answers
 from experiment.models.engine import UNFINISHED
-from experiment.procedure import trials_of
+from experiment.procedure import accepted, trials_of
 from experiment.procedure.plan_builder import STEP_NAME
 from experiment.rating import rater_numbers
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
@@ -166,6 +167,23 @@ def call_rows(
 
 def _json(value: Any) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def items_of(
+    study: Study, connection: Connection
+) -> tuple[dict[str, Column], Callable[[], Iterator[dict[str, Any]]]]:
+    """Return the columns and rows of a study's items, with what people continued them with if the study asks for it."""
+    columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
+    if not asks_for_completions(study):
+        return columns, lambda: item_rows(study.items)
+    given = given_completions(connection, study)
+    cloze = [
+        cloze_of(given.get((item.set_name, item.item_id), ()), item.condition, accepted(item))
+        for item in study.items
+    ]
+    return columns | own_columns("completions"), lambda: (
+        row | more for row, more in zip(item_rows(study.items), cloze, strict=True)
+    )
 
 
 _BEFORE_FACTORS = ("item_id", "set", "role")
@@ -431,8 +449,7 @@ def tables_of(study: Study, connection: Connection, choice: ExportChoice) -> lis
     columns = call_columns(own_columns("calls"), prompts=choice.prompts)
     chosen_sessions = [row for row in reversed(sessions) if row["session_id"] in chosen]
     calls = _table("calls", columns, lambda: call_rows(connection, chosen_sessions, prompts=choice.prompts))
-    columns = item_columns(study.items, tuple(study.factors), own_columns("items"))
-    items = _table("items", columns, lambda: item_rows(study.items), *study.factors)
+    items = _table("items", *items_of(study, connection), *study.factors)
 
     def of_chosen(table: ExportTable) -> ExportTable:
         return dataclasses.replace(

@@ -25,8 +25,8 @@ SENTENCE = 4
 
 STANDS_FOR = {"stop_later_link_until": "stop_later_until", "slider_hint": "please_choose"}
 """Texts that packs of earlier versions lack, with the text that says as much in their place."""
-LATER_PROMPTS = frozenset({"scale", "rate_number", "choose_several"})
-"""Prompts that own texts of earlier versions lack; only studies with ratings or sets of labels need them."""
+LATER_PROMPTS = frozenset({"scale", "rate_number", "choose_several", "answer_completion"})
+"""Prompts that own texts of earlier versions lack; only studies with ratings, sets of labels or completions need them."""
 
 
 @cache

@@ -68,6 +68,15 @@ def read_free(
     return next(line.strip(_WRAPPING) for line in reply.splitlines() if line.strip()) or None
 
 
+def completion_of(text: str, shown: str | None = None) -> str:
+    """Return a continuation as it is compared: one case, single blanks, no punctuation around it, without the text before it."""
+    folded = " ".join(unicodedata.normalize("NFC", text).casefold().split())
+    begins = " ".join(unicodedata.normalize("NFC", shown or "").casefold().split()).rstrip(" .…_")
+    if begins and folded.startswith(begins):
+        folded = folded[len(begins) :]
+    return folded.strip(" .,;:!?…_\"'“”‘’„«»()-–—")
+
+
 def program_of(reply: str) -> str:
     """Return the program in a reply: from Mind Scramble's mark ``>code:`` to its next mark, in the first fence there.
 
@@ -154,6 +163,8 @@ def is_accepted(given: str, answers: Sequence[str], read_as: str, *, decimal: st
         return given in answers
     if read_as == "code":
         return any(given.split() == answer.split() for answer in answers)
+    if read_as == "completion":
+        return completion_of(given) in map(completion_of, answers)
     return any(_words(given) == _words(answer) for answer in answers)
 
 

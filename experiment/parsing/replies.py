@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from experiment.parsing.free_answers import ratings_in, read_free
+from experiment.parsing.free_answers import completion_of, ratings_in, read_free
 from experiment.parsing.label_sets import read_set
 from experiment.parsing.labels import parse_label
 from experiment.parsing.restored import inside, parse_recovered
@@ -24,8 +24,9 @@ def parse_free(
     multiline: bool,
     decimal: str = ".",
     options: Sequence[str] | None = None,
+    shown: str | None = None,
 ) -> Parsed:
-    """Return the free answer in a reply, as text, a number, an option or a program."""
+    """Return the free answer in a reply, as text, a number, an option, a program or the continuation of the text ``shown``."""
     if reply is None or not reply.strip():
         return Parsed(None, "empty")
     if read_as != "code":
@@ -34,6 +35,8 @@ def parse_free(
         if _declines(reply):
             return Parsed(None, "refused")
     value = read_free(reply, read_as, multiline=multiline, decimal=decimal, options=options or ())
+    if read_as == "completion":
+        value = completion_of(value or "", shown) or None
     return Parsed(value, "unparsed" if value is None else "valid")
 
 
@@ -83,5 +86,6 @@ PARSERS: dict[str, Parser] = {
         multiline=step.get("multiline", False),
         decimal=step.get("decimal", "."),
         options=step.get("options"),
+        shown=step.get("text"),
     ),
 }

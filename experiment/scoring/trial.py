@@ -68,7 +68,7 @@ def score_trial(
         return Score(None, "refused", None, None, name)
     scorer = SCORERS[declared.scorer]
     reply = response_raw if reply_status is None else without_thought(response_raw or "")
-    if thinks and reply and answering.get("read_as", "text") == "text":
+    if thinks and reply and answering.get("read_as", "text") in ("text", "completion"):
         reply, is_announced = final_answer(reply)
         if reply_status == "truncated" and not is_announced:
             return Score(None, "truncated", None, None, name)

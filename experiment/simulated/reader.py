@@ -485,8 +485,13 @@ class SimulatedReader:
         value = min(max(latent, step["from"]), step["to"])
         return labels[round(value - step["from"])] if labels else f"{value:.{decimals}f}"
 
-    @staticmethod
+    def _answers_to_others(self, trial: Mapping[str, Any]) -> list[str]:
+        """Return the answers to other items, which a reader may give as well."""
+        answers = {item.answer for item in self.items.values() if item.answer is not None}
+        return sorted(answers - {trial["answer"], *trial["accepted"]})
+
     def _response(
+        self,
         step: Mapping[str, Any],
         trial: Mapping[str, Any],
         right: bool,
@@ -496,10 +501,15 @@ class SimulatedReader:
         if step["step"] in UNANSWERED or step["step"] == OWN_TYPE:
             return None  # a field of its own types holds the answer
         if step["step"] in TYPED:
-            is_known, is_free = trial["answer"] is not None, step.get("read_as", "text") in ("text", "code")
+            is_known, is_free = (
+                trial["answer"] is not None,
+                step.get("read_as", "text") in ("text", "code", "completion"),
+            )
             if right and lapse is None and (is_known or is_free):
                 return str(trial["answer"]) if is_known else "no idea"
-            return _wrong_answer(step, trial, below if lapse is None else lapse.randrange)
+            others = self._answers_to_others(trial) if step.get("read_as") == "completion" else ()
+            draw = below if lapse is None else lapse.randrange
+            return others[draw(len(others))] if others else _wrong_answer(step, trial, draw)
         if step.get("several"):
             return _ticked(step, trial, right, lapse, below)
         if lapse is not None:

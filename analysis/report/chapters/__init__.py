@@ -13,6 +13,7 @@ from analysis.report.blocks import Chapter, Material
 from analysis.report.chapters import (
     asking,
     companions,
+    completions,
     cost,
     fidelity,
     missing,
@@ -52,6 +53,7 @@ BEFORE_PAPERS = (
     Declared("missing", missing.write),
     Declared("sensitivity", sensitivity.write),
     Declared("recovered-text", recovered_text.write),
+    Declared("completions", completions.write),
 )
 AFTER_PAPERS = (
     Declared("asking", asking.write, is_optional=True),

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib import resources
+from types import MappingProxyType
 
 from sqlalchemy import Connection, and_, func, select
 
@@ -15,6 +16,7 @@ from experiment.models.engine import UNFINISHED, ModelSettings
 from experiment.models.planning.prompting_settings import SessionTemplate, is_remote, read_prompting_settings
 from experiment.models.planning.session import (
     UNSCRAMBLE,
+    Completions,
     ModelSession,
     Person,
     SessionTaker,
@@ -151,11 +153,13 @@ def plan_sessions(
     *,
     version: int = 1,
     people: Iterable[Person] | None = None,
+    completions: Completions = MappingProxyType({}),
 ) -> Iterator[ModelSession]:
     """Yield the sessions of one model; those of a larger design include those of a smaller one.
 
     They depend only on study and model, so the same command plans the same work on every machine. ``identity`` is the engine's
     description of everything that can change answers; only yoked and teacher-forced sessions need ``people``.
+    ``completions``: those that people gave, whose probability a local model reports.
     """
     manner = read_prompting_settings(study, settings)
     identity = dict(identity)
@@ -183,7 +187,9 @@ def plan_sessions(
             None if person is None else person.session_id,
         ]
         name = [study.id, version, study.design_hash, reader, identity, place, manner.to_json()]
-        return ModelSession(script, name, SessionTaker(reader, study.seed, replicate, scorer), person)
+        return ModelSession(
+            script, name, SessionTaker(reader, study.seed, replicate, scorer), person, completions
+        )
 
     for replicate in range(1, int(study.get("models", "replicates", default=1)) + 1):
         for variant in range(1, int(study.get("models", "prompt_variants", default=1)) + 1):

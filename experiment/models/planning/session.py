@@ -8,11 +8,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
+from experiment.completions import COMPLETION, GivenCompletions
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
 from experiment.models.planning.prompting_settings import DIGEST, SessionTemplate, right_answer
 from experiment.models.prompts.prompter import BLANK, Turn, changed_field, read_step
+from experiment.parsing.free_answers import completion_of
 from experiment.parsing.label_sets import label_sets
 from experiment.parsing.restored import parse_recovered
 from experiment.parsing.text import without_thought
@@ -86,6 +89,11 @@ class SessionTaker:
     scorer: str | None = None
 
 
+Completions = Mapping[tuple[str, str], Sequence[GivenCompletions]]
+MOST_COMPLETIONS = 100
+"""Most of people's completions of an item whose probability a model reports, the most frequent first."""
+
+
 class ModelSession:
     """One session for a model to complete; ``name`` and its script identify it, ``person`` is the participant it follows.
 
@@ -99,8 +107,10 @@ class ModelSession:
         name: Sequence[object],
         taken_by: SessionTaker,
         person: Person | None = None,
+        completions: Completions = MappingProxyType({}),
     ) -> None:
         self.script = script
+        self._completions = completions
         self.manner = script.manner
         self.plan: Plan = {**script.plan, "replicate": taken_by.replicate}
         self.yoked_to = None if person is None else person.session_id
@@ -171,7 +181,9 @@ class ModelSession:
         if not self._waits(number):
             return []
         verdict = self.verdict(reply)
-        self._note(number, TrialFeedback(reply.text, None if verdict is None else verdict.correct))
+        self._note(
+            number, TrialFeedback(self.response_raw(reply), None if verdict is None else verdict.correct)
+        )
         if self._is_in_order(number):
             return [self._first(place, {}) for place in self._ready()]
         return [self._first(number + 1, {})]
@@ -196,7 +208,7 @@ class ModelSession:
             return own_reply_score(trial, self.recorded(reply), reply.text, status)
         return score_trial(
             trial,
-            reply.text,
+            _written(trial, reply),
             reply_status=status,
             thinks=thinks,
             parser=self._scorer,
@@ -215,11 +227,16 @@ class ModelSession:
         """Return the response for the trials table: the reply, or the human answer whose likelihood was requested."""
         if self._person is not None:
             return self._told[self._number(reply.work_key.partition(":")[0])].text
-        return reply.text
+        return _written(self.trial_of(reply.work_key), reply)
 
     def region_rows(self, reply: Reply) -> list[dict[str, Any]]:
         """Return the rows of the regions table for a reply."""
         return region_rows(self.trial_of(reply.work_key), reply.regions) if reply.regions else []
+
+    def margin(self, reply: Reply) -> float | None:
+        """Return by how much the best label leads, in nats; None for continuations, of which others are possible."""
+        is_free = self.trial_of(reply.work_key)["steps"][-1].get("read_as") == COMPLETION
+        return None if is_free else reply.margin
 
     def surprisal(self, reply: Reply) -> float | None:
         """Return the surprisal of the text that a trial shows for reading, in bits."""
@@ -335,6 +352,8 @@ class ModelSession:
             messages = (*messages[:-1], replace(messages[-1], pictures=turn.pictures))
         if self._person is not None:
             turn = replace(turn, labels=turn.labels or (str(self._told[number].text),))
+        elif known := self._known_completions(trial):
+            turn = replace(turn, labels=known)
         reads = self.manner.reads and restored is None
         last = len(messages) - 1
         step = read_step(trial) if reads else None
@@ -347,6 +366,18 @@ class ModelSession:
         if restored is not None:
             (self._as_shown.discard if text is not None else self._as_shown.add)(request.work_key)
         return request
+
+    def _known_completions(self, trial: PlannedTrial) -> tuple[str, ...]:
+        """Return the continuations of a trial's text whose probability a local model reports: the item's answers and people's."""
+        step = trial["steps"][-1]
+        if not self.manner.is_local or self.manner.strategy != "direct" or step.get("read_as") != COMPLETION:
+            return ()
+        spelt = {completion_of(answer): answer for answer in trial["accepted"]}
+        for given in self._completions.get((trial["set"], trial["item_id"]), ()):
+            if given.condition == trial["condition"]:
+                for text, _ in given.counts.most_common(MOST_COMPLETIONS):
+                    spelt.setdefault(text, given.spellings[text])
+        return tuple(spelt.values())
 
     def _request(
         self,
@@ -376,6 +407,7 @@ class ModelSession:
             limit = max(limit, manner.max_tokens or 0)
         elif purpose != "read":
             limit = manner.max_tokens or limit
+        is_free = trial["steps"][-1].get("read_as") == COMPLETION
         temperature = manner.temperature if manner.temperature is not None else turn.temperature
         return Request(
             work_key=key,
@@ -385,7 +417,7 @@ class ModelSession:
             temperature=temperature or 0.0,
             seed=seed >> (64 - _SEED_BITS),
             stop=turn.stop,
-            also_text=manner.also_text and turn.labels is not None and self._person is None,
+            also_text=(manner.also_text or is_free) and turn.labels is not None and self._person is None,
             regions=regions,
             states=manner.states if purpose != UNSCRAMBLE else (),
             top_p=manner.top_p,
@@ -446,6 +478,12 @@ class ModelSession:
             return ""
         answer = right_answer(place.trial) if place.trial["is_practice"] else None
         return feedback_text(place.feedback, verdict, answer)
+
+
+def _written(trial: Mapping[str, Any], reply: Reply) -> str | None:
+    """Return a reply's text: where continuations were scored as well, what the model wrote itself."""
+    is_free = trial["steps"][-1].get("read_as") == COMPLETION and reply.label_logprobs is not None
+    return reply.generated if is_free else reply.text
 
 
 def words_of(trial: Mapping[str, Any]) -> list[dict[str, Any]]:

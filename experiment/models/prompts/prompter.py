@@ -549,7 +549,11 @@ def _captioned(step: Mapping[str, Any], text: str) -> str:
 
 def _stop(step: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the stop texts of a one-line answer; numbers and programs may follow several lines of work."""
-    one_line = step["step"] in TYPED and not step.get("multiline") and step.get("read_as", "text") == "text"
+    one_line = (
+        step["step"] in TYPED
+        and not step.get("multiline")
+        and step.get("read_as", "text") in ("text", "completion")
+    )
     return ("\n",) if one_line else ()
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
+from experiment.completions import asks_for_completions, given_completions
 from experiment.integrity.build_provenance import note_design, require_current_items
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.models.api.prices import price_of
@@ -240,7 +241,13 @@ def sessions_of(
     """Return a function that yields a model's sessions in a study, from the first each time."""
     identity = dict(identity_of(engine, settings))
     people = People(store, study.id, version) if store is not None and needs_people(study) else None
-    return lambda: plan_sessions(study, reader, settings, identity, version=version, people=people)
+    completions = {}
+    if store is not None and settings.kind == "hf" and asks_for_completions(study):
+        with store.read() as connection:
+            completions = given_completions(connection, study)
+    return lambda: plan_sessions(
+        study, reader, settings, identity, version=version, people=people, completions=completions
+    )
 
 
 def identity_of(engine: Engine, settings: ModelSettings) -> dict[str, object]:

@@ -272,7 +272,7 @@ class Recording:
                 **records.planned_columns(trial), **trial_key, **sampling, **counts, "work_key": key,
                 "response_raw": session.response_raw(reply), "recorded": session.recorded(reply),
                 "label_logprobs": reply.label_logprobs,
-                "margin": reply.margin, "surprisal": session.surprisal(reply), "cost_usd": cost,
+                "margin": session.margin(reply), "surprisal": session.surprisal(reply), "cost_usd": cost,
                 "path": f"{reply.path or ''}{session.mark_of(key)}" or None,
                 "plugin_version": self._plugin, "created_at": moment,
             }  # fmt: skip

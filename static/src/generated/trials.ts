@@ -13,7 +13,7 @@ export type AnswerStep = {
   lines: string[] | null;
   /** The question above the field. */
   ask: string | null;
-  /** How the answer is read: text, number, option or code. */
+  /** How the answer is read: text, number, option, code or completion. */
   read_as: string;
   /** The options, which are answered with their letters; null if there are none. */
   options: string[] | null;
