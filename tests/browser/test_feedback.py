@@ -51,7 +51,13 @@ def test_the_server_says_whether_an_answer_was_right_and_the_page_tells_it_for_i
 
 def test_a_further_answer_follows_at_once_before_feedback_and_breaks(opened):
     late = feedback("late", "600 ms")
-    confidence = {"labels": ["unsure", "sure"], "responses": ["1", "2"], "keys": ["1", "2"]}
+    confidence = {
+        "labels": ["unsure", "sure"],
+        "responses": ["1", "2"],
+        "keys": ["1", "2"],
+        "low": None,
+        "high": None,
+    }
     trials = [
         trial(
             index + more,

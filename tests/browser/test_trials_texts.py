@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.browser.plans import TEXTS, answer, block, choose, plan, prime, read, recover, trial
+from tests.browser.plans import TEXTS, answer, block, choose, plan, prime, rate, read, recover, trial
 from tests.browser.walking import finished, leave, respond, start, trial_shown, until
 
 pytestmark = pytest.mark.browser
@@ -63,6 +63,20 @@ def test_a_line_that_does_not_fit_makes_the_text_smaller_never_wraps_and_is_note
     assert (text["rows"], text["fits"]) == ([long, "short"], True)
     until(lambda: any(event["kind"] == "text_scaled" for event in server.events))
     assert 0.3 <= server.event("text_scaled")["scale"] < 1
+
+
+@pytest.mark.parametrize("kind", ["rate", "choose", "answer"])
+def test_a_text_that_is_judged_wraps_on_a_phone_rather_than_become_too_small(opened, kind):
+    long = "The key to the old cabinets of the house was on the table near the door."
+    step = {"choose": choose, "answer": answer, "rate": rate}[kind]
+    _, page = shown(opened, trial(0, [step(long, lines=[long])]), kind=kind)
+    page.set_viewport_size({"width": 390, "height": 844})
+    until(lambda: page.locator(".stimulus.wrapped").count() == 1)
+    text = lines_shown(page)
+    assert text["size"] >= 14 and text["fits"] and len(text["rows"]) > 1
+    page.set_viewport_size({"width": 1280, "height": 800})
+    until(lambda: page.locator(".stimulus.wrapped").count() == 0)
+    assert lines_shown(page)["rows"] == [long]
 
 
 def test_each_line_runs_in_its_own_direction(opened):
