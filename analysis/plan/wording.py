@@ -87,7 +87,7 @@ def summary_of(plan: StudyPlan) -> str:
     if not plan.analyses:
         return "Analysis: nothing is planned; all of the report will be exploratory."
     described = "; ".join(
-        f"{analysis.name}: {_measured(analysis)} by {_compared(analysis)} ({_contrasts(analysis)})"
+        f"{analysis.name}: {_measured(analysis)} by {_compared(analysis)} ({_contrasts(analysis)}){_restricted(analysis)}"
         for analysis in plan.analyses
     )
     return f"Planned analyses: {described}. `wrods check --explain` prints them with every default."
@@ -104,6 +104,17 @@ def hypotheses(plan: StudyPlan) -> Iterator[tuple[str, list[str]]]:
         if analysis.equivalence is not None:
             lines.append(f"differences of less than {analysis.equivalence.said} count as equivalent.")
         yield analysis.name, lines
+
+
+def _restricted(analysis: PlannedAnalysis) -> str:
+    """Say of which trials alone an analysis is, and whether it leaves out wrong answers."""
+    levels = [f"{name} {level}" for name, level in analysis.within.items()]
+    parts = [
+        *([f"of {analysis.trials}"] if analysis.trials is not None else []),
+        *([f"in trials with {listing(levels)}"] if levels else []),
+        *(["without wrong answers"] if (analysis.exclude or {}).get("answers") else []),
+    ]
+    return "".join(f", {part}" for part in parts)
 
 
 def rules_in_words(exclude: Mapping[str, Any], signs: Mapping[str, str]) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from analysis.plan import summary_of
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
@@ -18,7 +19,9 @@ from experiment.models.engine import Reply
 from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.models.planning.session import ModelSession, SessionTaker, TrialFeedback
 from experiment.procedure import participant_view, plan_session, trials_of
+from experiment.simulated import SimulatedReader, read_truth
 from experiment.study import Study
+from experiment.study.study import study_plan
 from stimuli.errors import UserError
 from tests.experiment.commands import wrods
 
@@ -240,3 +243,33 @@ def test_a_plan_that_names_no_step_of_the_study_or_a_rating_of_none_is_refused(
         with pytest.raises(UserError) as refused:
             asked(CHOOSE, CONFIDENCE, more=plan.format(plan=given))
         assert said in " ".join(str(refused.value).split())
+
+
+@pytest.mark.parametrize(
+    ("group", "given", "nearest"),
+    [
+        ("accuracy", {"plausiblity": {"implausible": -1}}, "plausibility"),
+        ("steps", {"confidense": {"intercept": 2, "effects": {}, **SPREAD}}, "confidence"),
+    ],
+)
+def test_effects_of_a_misspelt_factor_or_step_are_refused_with_the_nearest_name(
+    asked: Callable[..., Study], group: str, given: dict[str, Any], nearest: str
+) -> None:
+    study = asked(CHOOSE, CONFIDENCE)
+    truth = {**TRUTH, group: {**TRUTH[group], "effects": given} if group == "accuracy" else given}
+    (study.folder / "simulated.json").write_text(json.dumps(truth), "utf-8")
+    with pytest.raises(UserError, match=f"{next(iter(given))}.*\n.*{nearest}"):
+        SimulatedReader("S001", study, read_truth(study.folder / "simulated.json"))
+
+
+def test_the_summary_of_a_plan_says_of_which_trials_it_is(asked: Callable[..., Study]) -> None:
+    more = """\
+participants: {wanted: 8}
+analysis:
+  planned:
+    p: {measure: rt, trials: confidence, compare: plausibility, between: [human]}
+    q: {measure: rt, compare: plausibility, between: [human], exclude: {answers: wrong}}
+"""
+    told = summary_of(study_plan(asked(CHOOSE, CONFIDENCE, more=more)))
+    assert "(implausible - plausible, two-sided), of confidence; q: " in told
+    assert "(implausible - plausible, two-sided), without wrong answers." in told
