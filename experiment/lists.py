@@ -101,16 +101,28 @@ def conditions(items: Sequence[Item]) -> int:
     return most
 
 
-def list_ids(study: Study, items: Sequence[Item], *, label_maps: str = "balanced") -> list[int]:
-    """Return the study's list numbers, from 1; with ``label_maps`` ``fixed`` only those with labels as written."""
+def list_ids(
+    study: Study, items: Sequence[Item], *, label_maps: str = "balanced", of_models: bool = False
+) -> list[int]:
+    """Return the study's list numbers, from 1.
+
+    With ``label_maps`` ``fixed`` only those with labels as written; ``of_models``: without those that only differ in the group
+    of people who see them.
+    """
     rows, maps = _rows(study, items), count_label_maps(study)
     n_maps = 1 if label_maps == "fixed" else maps
     return [
         (level * maps + label_map) * rows + row + 1
-        for level in range(len(study.between_cells))
+        for level, cell in enumerate(study.between_cells)
+        if not (of_models and _is_repeated(study, cell["condition"]))
         for label_map in range(n_maps)
         for row in range(rows)
     ]
+
+
+def _is_repeated(study: Study, held: Mapping[str, str]) -> bool:
+    """Return whether an earlier combination of levels between sessions differs in the group of people alone."""
+    return any(held[factor] != next(iter(study.between[factor])) for factor in study.of_people)
 
 
 def label_map_of(study: Study, items: Sequence[Item], list_id: int) -> int:

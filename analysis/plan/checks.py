@@ -56,7 +56,10 @@ class PlanContext:
     steps: Collection[str] | None = None  # the steps with which trials end
     compares_items: bool = False
     assistive_input: bool = False  # whether the study allows text without key strokes
-    people_only: Collection[str] = ()  # factors between whose levels models read the same
+    read_alike: Mapping[str, Mapping[str, Sequence[Collection[str]]]] = field(default_factory=dict)
+    """By model and factor, the groups of levels between which the model reads the same."""
+    drawn_alike: Mapping[str, Sequence[Collection[str]]] = field(default_factory=dict)
+    """The same for a model that is shown pictures."""
     regions: Collection[str] | None = None  # named regions of the texts
     times_words: bool = True  # whether people's times on single words are measured
     reads_for_set_times: bool = False  # whether every text that is read ends by itself
@@ -174,15 +177,39 @@ def _readers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
 
 
 def _same_for_models(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
-    """Yield each model that reads the same at all levels of a factor that is compared."""
-    same = [name for name in factors_compared(spec) if name in design.people_only]
+    """Yield each model that reads the same at several of the levels that are compared."""
+    assert design.factors is not None
+    try:
+        compared = levels_compared(spec, design.factors)
+    except (KeyError, TypeError, AttributeError):  # reported by another check
+        return
     for i, reader in enumerate(readers_of(spec)):
-        if same and reader not in PEOPLE:
-            yield PlanFault(
-                f" names {reader}, and models read the same at all levels of {same[0]}",
-                f"Leave {reader} out of this analysis, or leave {same[0]} out of compare.",
-                ("between", i),
-            )
+        for name, levels in compared.items():
+            unseen = _seen_as_others(levels, design.read_alike.get(reader, {}).get(name, ()))
+            if not unseen:
+                continue
+            is_look = not _seen_as_others(levels, design.drawn_alike.get(name, ()))
+            left = ", ".join(level for level in levels if level not in unseen)
+            as_picture = f", or write presentation: image for {reader}" if is_look else ""
+            if len(levels) - len(unseen) < 2:
+                yield PlanFault(
+                    f" names {reader}, and models read the same at all levels of {name}",
+                    f"Leave {reader} out of this analysis, or leave {name} out of compare{as_picture}.",
+                    ("between", i),
+                )
+            else:
+                why = "is a style" if is_look else "changes nothing that models read"
+                write = f"levels: {{{name}: [{left}]}}" if len(compared) > 1 else f"levels: [{left}]"
+                yield PlanFault(
+                    f" names {reader}, which reads text, but the compared level {unseen[0]} {why}",
+                    f"Write {write}, or leave {reader} out of this analysis{as_picture}.",
+                    ("between", i),
+                )
+
+
+def _seen_as_others(levels: Sequence[str], groups: Sequence[Collection[str]]) -> list[str]:
+    """Return the levels that a reader cannot tell from an earlier one."""
+    return [level for group in groups for level in [other for other in levels if other in group][1:]]
 
 
 def _regions(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:

@@ -23,7 +23,11 @@ TEXTS, PROMPTS = "texts", "prompts"
 SENTENCE = 4
 """Least number of words for a text identical to the English one to count as untranslated."""
 
-STANDS_FOR = {"stop_later_link_until": "stop_later_until", "slider_hint": "please_choose"}
+STANDS_FOR = {
+    "stop_later_link_until": "stop_later_until",
+    "slider_hint": "please_choose",
+    "group_full": "not_eligible",
+}
 """Texts that packs of earlier versions lack, with the text that says as much in their place."""
 LATER_PROMPTS = frozenset({"scale", "rate_number", "choose_several", "answer_completion"})
 """Prompts that own texts of earlier versions lack; only studies with ratings, sets of labels or completions need them."""

@@ -46,6 +46,7 @@ from experiment.people.session_start import (
     OpenedSession,
     OpenElsewhere,
     come_back,
+    give_list,
     open_session,
     resume_link_spent,
 )
@@ -361,7 +362,14 @@ def take_answers(study: str, session_id: str) -> tuple[Response, int]:
     service = _service(study)
     live = _session(service, session_id)
     body = read_body(request, "answers")
-    return _taken(service, answers_operation(live, body, _holding(service), _lease()), session_id)
+    operation = answers_operation(
+        live,
+        body,
+        _holding(service),
+        _lease(),
+        lambda connection, row, group: give_list(connection, service, row, group),
+    )
+    return _taken(service, operation, session_id)
 
 
 def _holding(service: StudyService) -> HoldEarlyEnd:
@@ -408,8 +416,10 @@ def finish(study: str, session_id: str) -> tuple[Response, int] | Response:
             raise SessionGone(live.session_id)
         state = str(row["state"])
         done = records.done_keys(connection, live.session_id)
-        is_done = len(done) == recorded and session_activity.has_all(
-            live.trials, (index for index, _ in done)
+        is_done = (
+            len(done) == recorded
+            and not live.awaits_group
+            and session_activity.has_all(live.trials, (index for index, _ in done))
         )
         was_completed = state == "finished" and row["completion_code"] is None
         if not (is_done and is_whole and (state in session_activity.MAY_FINISH or was_completed)):

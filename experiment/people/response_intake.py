@@ -35,7 +35,7 @@ from sqlalchemy import Connection, select
 from experiment.people.recruitment.codes import DEVICE, Recruitment
 from experiment.people.recruitment.return_links import hold_early_end, hold_if_doubtful
 from experiment.people.service import LiveSession, ScoreTrial, StudyService, is_token, live_session, present
-from experiment.procedure.questions import answer_names, is_eligible, right_answers
+from experiment.procedure.questions import answer_names, group_of, is_eligible, right_answers
 from experiment.procedure.steps import Verdict, foils_shown, intact_parts, parts_of, region_names, verdict_of
 from experiment.scoring.trial import score_trial
 from experiment.store import SessionGone, Store, chain, records, session_activity
@@ -351,6 +351,10 @@ class Cleaning:
 
 MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin_version", "created_at")
 SCREENED_OUT = "screened_out"
+GROUP_FULL = "group is full"
+"""Beginning of the reason of a session that ended because its reader's group has no places left."""
+GiveList = Callable[[Connection, Mapping[str, Any], Mapping[str, str]], bool]
+"""Gives a session a list of its reader's group; returns False if the group is full."""
 FAILED_COMPREHENSION = "failed_comprehension"
 STOPPED = "stopped"
 OF_THE_SERVER = frozenset(
@@ -367,7 +371,7 @@ class IntakeResult:
     is_elsewhere: bool = False
     eligible: bool = True
     feedback: Verdict | None = None
-    then: Literal["go_on", "again", "end"] | None = None
+    then: Literal["go_on", "again", "end", "assigned", "full"] | None = None
     departed: Departed | None = None
 
 
@@ -574,9 +578,17 @@ def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def answers_operation(
-    live: LiveSession, body: Mapping[str, Any], hold_early_end: HoldEarlyEnd, lease: str | None = None
+    live: LiveSession,
+    body: Mapping[str, Any],
+    hold_early_end: HoldEarlyEnd,
+    lease: str | None = None,
+    give_list: GiveList | None = None,
 ) -> Take:
-    """Return the operation that stores a screen's answers, and ends the session if they do not admit its reader."""
+    """Return the operation that stores a screen's answers, and ends the session if they do not admit its reader.
+
+    Answers that decide on the reader's group count once: they give the session its list (``give_list``; without it, answers
+    are stored and the session waits until its page asks again).
+    """
     screen = body["screen"]
     questions = live.questions.get(screen)
     if questions is None:
@@ -591,11 +603,18 @@ def answers_operation(
         )
     criterion = live.comprehension.get(screen)
     lets_in, missed = is_eligible(list(questions), body["answers"])
+    grouping = live.grouping.get(screen)
+    group = None if grouping is None else group_of(grouping, body["answers"])
+    if lets_in and grouping is not None and group is None:
+        lets_in, missed = False, sorted({name for one in grouping["groups"] for name in one["accept"]})
     detail = {"screen": screen, "answers": dict(body["answers"])}
 
     def store(connection: Connection) -> IntakeResult:
         heard = session_activity.hear(connection, live.session_id, lease)
         _require_agreement(connection, live, screen)
+        row = None if grouping is None else records.session(connection, live.session_id)
+        if row is not None and not chain.awaits_group(row["plan"]):
+            return IntakeResult("same", heard.is_elsewhere, then="assigned")
         stored = records.add_event(
             connection, live.session_id, "answers", detail, client_uuid=body["client_uuid"]
         )
@@ -604,9 +623,16 @@ def answers_operation(
             if session_activity.end_session(connection, live.session_id, state, reason):
                 hold_early_end(connection, live.session_id, screen)
 
+        if row is not None and (row["ended_reason"] or "").startswith(GROUP_FULL):
+            return IntakeResult(stored, heard.is_elsewhere, eligible=False, then="full")
         if criterion is None:
             if not lets_in:
                 end(SCREENED_OUT, f"eligibility: {', '.join(missed)}")
+            elif row is not None and group and give_list and heard.state in session_activity.MAY_FINISH:
+                if give_list(connection, row, group):
+                    return IntakeResult(stored, heard.is_elsewhere, then="assigned")
+                end(SCREENED_OUT, f"{GROUP_FULL}: {', '.join(group.values())}")
+                return IntakeResult(stored, heard.is_elsewhere, eligible=False, then="full")
             # a reader who was turned away is not admitted by other answers to the same questions
             return IntakeResult(stored, heard.is_elsewhere, lets_in and heard.state != SCREENED_OUT)
         right = right_answers(questions, body["answers"])
@@ -768,7 +794,7 @@ def _complete(
     done = records.done_keys(connection, live.session_id)
     answered = {index for index, _ in done}
     may_finish = state in session_activity.MAY_FINISH and session_activity.has_all(live.trials, answered)
-    if row is None or not may_finish:
+    if row is None or live.awaits_group or not may_finish:
         return state
     held = hold_if_doubtful(connection, row, answered, recruitment, now)
     session_activity.complete_session(connection, live.session_id, held)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from argon2 import PasswordHasher
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -29,6 +29,7 @@ from experiment.languages import Pack
 from experiment.people.recruitment.codes import Recruitment, recruitment_for
 from experiment.rating import Rating, rating_for
 from experiment.store import Store, records
+from experiment.store.chain import awaits_group
 from experiment.store.erasure import asks_for_consent
 from experiment.store.records import Verdict
 from experiment.study import Study
@@ -182,6 +183,8 @@ class LiveSession:
     consents: tuple[str, ...] = ()
     sends_away: frozenset[str] = frozenset()
     own_types: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    awaits_group: bool = False
+    grouping: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 def live_session(row: Mapping[str, Any]) -> LiveSession:
@@ -216,6 +219,10 @@ def live_session(row: Mapping[str, Any]) -> LiveSession:
             if screen["kind"] == "device" or (screen["kind"] == "practice" and screen.get("pass") is not None)
         ),
         own_types=plan.get("own_types", {}),
+        awaits_group=awaits_group(plan),
+        grouping={
+            screen["name"]: screen for screen in question_screens if {"groups", "is_answered"} & screen.keys()
+        },
     )
     if row["reader_kind"] != "human" or not asks_for_consent(plan):
         live.agreed.set()
@@ -253,6 +260,8 @@ class LiveSessions:
         if row is None or not row["plan"]:
             return None
         loaded = live_session(row)
+        if loaded.awaits_group:  # its plan is about to change
+            return loaded
         with self._lock:
             self._drop(session_id)
             self._known[session_id] = loaded
@@ -351,6 +360,13 @@ class ScoreTrial(Protocol):
     ) -> Verdict: ...
 
 
+class ListsOfGroup(NamedTuple):
+    """The levels of a group of people, and the lists of its sessions."""
+
+    condition: Mapping[str, str]
+    lists: tuple[int, ...]
+
+
 @dataclass(frozen=True)
 class StudyService:
     """One study as it is served."""
@@ -365,10 +381,11 @@ class StudyService:
     version: int
     design_hash: str
     list_ids: tuple[int, ...]
-    plan_session: Callable[[int, str, int], Plan]
+    plan_session: Callable[[int | None, str, int], Plan]
     participant_view: Callable[[Plan], Plan]
     score: ScoreTrial
     factors: tuple[str, ...] = ()
+    groups: tuple[ListsOfGroup, ...] = ()
     is_pilot: bool = False
     ask_participant: bool = False
     completion_code: str | None = None
@@ -401,10 +418,11 @@ def service_for(
     """Return a study with its store, recording its design as a version; recruitment codes come from the user's config."""
     from experiment.integrity.build_provenance import note_design, require_current_items
     from experiment.integrity.freezing import refuse_if_changed
-    from experiment.lists import list_ids
+    from experiment.lists import list_ids, session_levels
     from experiment.media import served_files
     from experiment.procedure import participant_view, plan_session
     from experiment.scoring.trial import score_trial
+    from experiment.study.groups import groups_of
     from stimuli.durations import milliseconds
 
     pack = study.pack
@@ -435,6 +453,18 @@ def service_for(
         participant_view=participant_view,
         score=score_trial,
         factors=tuple(study.factors),
+        groups=tuple(
+            ListsOfGroup(
+                group["condition"],
+                tuple(
+                    list_id
+                    for list_id in lists
+                    if group["condition"].items()
+                    <= session_levels(study, items, list_id)["condition"].items()
+                ),
+            )
+            for group in groups_of(study)
+        ),
         is_pilot=is_pilot,
         ask_participant=study.get("participants", "recruit", default="lab") == "lab",
         completion_code=None if code is None else str(code),

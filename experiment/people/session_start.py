@@ -9,7 +9,7 @@ a finished one.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from experiment.people.recruitment.admission import (
     RESUME,
     admit,
     coarse,
+    group_is_full,
     note_network,
     place_refusal,
     spend_invitation,
@@ -272,18 +273,17 @@ def _begin(
     identities, earlier = person.identities, person.session
     kind = "simulated" if arrival.is_simulated else "human"
     is_real = not (arrival.is_pilot or arrival.is_simulated)
-    recently = STARTED_RECENTLY
     if service.left_within is not None:
         session_activity.end_sessions_left(connection, service.study, service.left_within, reader_kind=kind)
-        recently = min(recently, service.left_within)
     if is_real and (refusal := place_refusal(connection, service)) is not None:
         raise refusal.as_problem()
-    places = PlacesOf(service.study, service.version, kind, arrival.is_pilot, recently)
-    list_id = assign_list(connection, places, service.list_ids, service.seed)
-    order_row = free_order_row(connection, places, list_id)
+    places = _places(service, kind, is_pilot=arrival.is_pilot)
     session_id = secrets.token_hex(16)
     token = session_token(secret, session_id)
-    plan = service.plan_session(list_id, session_id, order_row)
+    if service.groups:
+        plan = service.plan_session(None, session_id, 0)
+    else:
+        plan = _plan_on(connection, service, places, service.list_ids, session_id)
     prefix = PILOT_PREFIX if arrival.is_pilot and not arrival.is_simulated else PREFIXES[kind]
     number = identities.get(TYPED) or (
         next_reader(connection, service.study, prefix) if earlier is None else str(earlier["reader"])
@@ -314,3 +314,34 @@ def _begin(
     for source, external_id in identities.items():
         records.add_person(connection, service.study, session_id, source, external_id, details)
     return OpenedSession(session_id, token, plan, is_new=True, participant=number)
+
+
+def _places(service: StudyService, kind: str, *, is_pilot: bool) -> PlacesOf:
+    recently = min(STARTED_RECENTLY, service.left_within or STARTED_RECENTLY)
+    return PlacesOf(service.study, service.version, kind, is_pilot, recently)
+
+
+def _plan_on(
+    connection: Connection, service: StudyService, places: PlacesOf, lists: Sequence[int], session_id: str
+) -> Mapping[str, Any]:
+    """Return a session's plan on the list with the fewest readers."""
+    list_id = assign_list(connection, places, lists, service.seed)
+    return service.plan_session(list_id, session_id, free_order_row(connection, places, list_id))
+
+
+def give_list(
+    connection: Connection, service: StudyService, row: Mapping[str, Any], group: Mapping[str, str]
+) -> bool:
+    """Give a session whose reader's group is now known a list of the group; return False if the group is full.
+
+    Groups have equal places. Call it in the transaction that stores the answers, so that no other decision intervenes.
+    """
+    lists = next(one.lists for one in service.groups if one.condition == group)
+    is_real = row["reader_kind"] == "human" and not row["is_pilot"]
+    if is_real and group_is_full(connection, service, lists):
+        return False
+    session_id = str(row["session_id"])
+    places = _places(service, str(row["reader_kind"]), is_pilot=bool(row["is_pilot"]))
+    plan = _plan_on(connection, service, places, lists, session_id)
+    records.give_plan(connection, session_id, plan, str(row["reader_kind"]))
+    return True

@@ -47,6 +47,7 @@ from experiment.procedure.steps import (
 from experiment.shown_steps import ShownSteps, style_of
 from experiment.study import Study
 from experiment.study.controls import LABELS_SHUFFLED
+from experiment.study.groups import groups_of
 from experiment.study.questionnaires import asked_on_screen
 from experiment.study.texts import StudyText
 from experiment.trials import (
@@ -187,11 +188,18 @@ class PlanBuilder:
             if item.role == "exemplar":
                 self.exemplars.setdefault(item.set_name, []).append(item)
 
-    def screens(self) -> list[Screen]:
-        """Return every screen in order; those of eligibility follow consent, or come first without it."""
+    def screens(self, *, is_whole: bool = True) -> list[Screen]:
+        """Return every screen in order; those of eligibility follow consent, or come first without it.
+
+        ``is_whole``: with what follows eligibility; otherwise only the debriefing does.
+        """
         result: list[Screen] = []
         counts = {"practice": 0, "block": 0, "questions": 0, "comprehension": 0}
-        for screen in self.study.get("procedure"):
+        procedure = self.study.get("procedure")
+        if not is_whole:
+            known = next((i + 1 for i, screen in enumerate(procedure) if "consent" in screen), 0)
+            procedure = [*procedure[:known], *(one for one in procedure[known:] if "debrief" in one)]
+        for screen in procedure:
             kind, value = next(iter(screen.items()))
             if kind in counts:
                 counts[kind] += 1
@@ -271,11 +279,14 @@ class PlanBuilder:
         rules = device_rules(self.study)
         if rules is not None:
             screens.append({"kind": "device", **rules})
-        questions = eligibility_questions(self.study)
+        held = self.between["condition"]
+        questions, groups = eligibility_questions(self.study, held=held), groups_of(self.study)
         if questions:
-            screens.append(
-                {"kind": "questions", "name": "eligibility", "screening": True, "questions": questions}
-            )
+            screen: Screen = {"kind": "questions", "name": "eligibility", "screening": True}
+            if groups:
+                is_known = any(one["condition"].items() <= held.items() for one in groups)
+                screen |= {"is_answered": True} if is_known else {"groups": groups}
+            screens.append({**screen, "questions": questions})
         return screens
 
     def _instructions(self, value: Any) -> Screen:
@@ -696,7 +707,7 @@ def plan_session(
     study: Study,
     items: Sequence[Item],
     *,
-    list_id: int,
+    list_id: int | None,
     session_key: str | None = None,
     order_row: int = 0,
     version: int = 1,
@@ -709,16 +720,27 @@ def plan_session(
     items : sequence of Item
         All built items of the study.
     list_id, session_key, order_row
-        The session's place in the design (:class:`experiment.lists.SessionPlace`).
+        The session's place in the design (:class:`experiment.lists.SessionPlace`). Without a list, the plan ends with the
+        questions that decide on the group of its reader.
     is_of_model
         Whether questions about the reader are trials, if the study asks models (``models: {questions: asked}``).
     """
+    if list_id is None:
+        open_place = SessionPlace(list_ids(study, items)[0], session_key)
+        session = PlanBuilder(study, items, open_place, label_map=0, between={"condition": {}})
+        plan = as_plan(session, session.screens(is_whole=False), version=version)
+        return {**plan, "awaits_group": True, "list_id": None, "order_row": None, "label_map": {}}
+    between = session_levels(study, items, list_id)
+    if is_of_model:
+        held = between["condition"].items()
+        known = {factor: level for factor, level in held if factor not in study.of_people}
+        between = {**between, "condition": known}
     session = PlanBuilder(
         study,
         items,
         SessionPlace(list_id, session_key, order_row),
         label_map=label_map_of(study, items, list_id),
-        between=session_levels(study, items, list_id),
+        between=between,
     )
     screens = session.screens()
     if is_of_model and study.get("models", "questions") == "asked":
@@ -813,6 +835,7 @@ def _seen_screen(screen: Mapping[str, Any], is_preview: bool) -> dict[str, Any]:
     if "trials" in screen:
         is_told = is_preview and bool(screen["feedback"])
         seen["trials"] = [_seen_trial(trial, is_told or trial["is_practice"]) for trial in screen["trials"]]
+    seen.pop("groups", None)
     if "questions" in screen:
         seen["questions"] = [seen_question(question) for question in screen["questions"]]
     return seen

@@ -20,10 +20,10 @@ from typing import Any
 
 from experiment.languages import Pack
 from experiment.study import Study
+from experiment.study.groups import RANGE, asked_for_groups, groups_of
 from experiment.study.questionnaires import (
     LANGUAGES,
     MATRIX,
-    RANGE,
     MatrixRow,
     conditions,
     is_asked,
@@ -48,6 +48,7 @@ SEEN = (
     "optional",
 )
 """Fields of a question that a page receives, with ``rows`` and ``only`` where it has them."""
+OLDEST = 120
 ROUNDS = 2
 """Default number of attempts at questions about instructions."""
 
@@ -186,29 +187,74 @@ def _of_file(study: Study, name: str, file: str) -> dict[str, list[str]]:
     return {"words": items_of_kind["word"], "nonwords": items_of_kind["nonword"], "shown": shown}
 
 
-def eligibility_questions(study: Study, pack: Pack | None = None) -> list[Question]:
-    """Return the eligibility questions, in the study's language by default; empty without criteria."""
+def eligibility_questions(
+    study: Study, pack: Pack | None = None, held: Mapping[str, str] | None = None
+) -> list[Question]:
+    """Return the eligibility questions, in the study's language by default; empty without criteria.
+
+    ``held``: the levels between sessions of one, whose group then says what is accepted.
+    """
     eligible: Mapping[str, Any] = study.get("participants", "eligible", default={})
-    if not eligible:
+    groups = groups_of(study)
+    if not eligible and not groups:
         return []
     texts = (pack or study.pack).texts
     asked: dict[str, Mapping[str, Any]] = {}
-    if "first_language" in eligible:
-        wanted = eligible["first_language"]
+    of_groups = asked_for_groups(study)
+    if "first_language" in eligible or "first_language" in of_groups:
+        wanted = eligible.get("first_language", [])
         asked["first_language"] = {
             "ask": texts["question_first_language"],
             "type": "choice",
             "options": LANGUAGES,
             "accept": [wanted] if isinstance(wanted, str) else list(wanted),
         }
-    if "age" in eligible:
-        low, high = eligible["age"]
+    if "age" in eligible or "age" in of_groups:
+        low, high = eligible.get("age", (0, OLDEST))
         asked["age"] = {
-            **{"ask": texts["question_age"], "type": "number", "from": 0, "to": 120},
+            **{"ask": texts["question_age"], "type": "number", "from": 0, "to": OLDEST},
             "accept": f"{low} to {high}",
         }
     asked |= eligible.get("questions", {})
-    return [make_question(study, name, given, pack) for name, given in asked.items()]
+    return [
+        _for_group(make_question(study, name, _with_languages(given, name, groups), pack), groups, held)
+        for name, given in asked.items()
+    ]
+
+
+def _with_languages(
+    given: Mapping[str, Any], name: str, groups: Iterable[Mapping[str, Any]]
+) -> Mapping[str, Any]:
+    """Return a question with the answers that any group accepts, if nothing else limits them."""
+    if given["accept"]:
+        return given
+    return {**given, "accept": list(dict.fromkeys(code for one in groups for code in one["accept"][name]))}
+
+
+def _for_group(
+    question: Question, groups: Iterable[Mapping[str, Any]], held: Mapping[str, str] | None
+) -> Question:
+    """Return a question that accepts the answers of the group of a session, if there is one."""
+    own = next((one for one in groups if held and one["condition"].items() <= held.items()), None)
+    return (
+        question
+        if own is None
+        else question | {"accept": own["accept"].get(question["name"], question["accept"])}
+    )
+
+
+def group_of(screen: Mapping[str, Any], answers: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the levels of the group to which the answers to a screen belong: none of all, or {} on a screen without groups."""
+    if "groups" not in screen:
+        return {}
+    return next(
+        (
+            dict(one["condition"])
+            for one in screen["groups"]
+            if all(_accepts(accept, answers.get(name)) for name, accept in one["accept"].items())
+        ),
+        None,
+    )
 
 
 def _languages(codes: Iterable[str], texts: Mapping[str, str]) -> list[dict[str, str]]:
@@ -306,14 +352,22 @@ def _is_right(question: Question, given: Any) -> bool:
 def _accepts(accept: Any, given: Any) -> bool:
     if given is None:
         return False
-    if isinstance(accept, str) and RANGE.fullmatch(accept):
-        low, _, high = accept.partition(" to ")
-        try:
-            return float(low) <= float(given) <= float(high)
-        except (TypeError, ValueError, OverflowError):
-            return False
-    wanted = {_plain(answer) for answer in ([accept] if isinstance(accept, str | int | float) else accept)}
-    return bool({_plain(answer) for answer in (given if isinstance(given, list) else [given])} & wanted)
+    answers = {_plain(answer) for answer in (given if isinstance(given, list) else [given])}
+    return any(
+        _plain(one) in answers or _is_within(one, given)
+        for one in (accept if isinstance(accept, list) else [accept])
+    )
+
+
+def _is_within(accept: Any, given: Any) -> bool:
+    """Return whether an answer is a number in a range such as ``18 to 65``."""
+    if not (isinstance(accept, str) and RANGE.fullmatch(accept)):
+        return False
+    low, _, high = accept.partition(" to ")
+    try:
+        return float(low) <= float(given) <= float(high)
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 def _plain(value: object) -> str:

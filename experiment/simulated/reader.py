@@ -29,6 +29,7 @@ from experiment.procedure.steps import parts_of, region_lines, region_names
 from experiment.simulated.truth import CROSSED, POSITIONS, GroundTruth, TrueEffects, Typing, level_of
 from experiment.store import Store, records
 from experiment.study import Study
+from experiment.study.groups import RANGE
 from experiment.study.questionnaires import is_asked
 from experiment.trials import (
     FRAME_MS,
@@ -119,7 +120,16 @@ async def _open(
     draw = generator(reader.seed, "simulated session", reader.name)
     client = {"browser": "simulated", "system": "simulated", "device": "simulated"}
     body = {"client_uuid": new_uuid(draw), "simulated": True, "pass": given_pass, "client": client}
-    return dict(await _post(http, f"{api}/sessions", body))
+    session = dict(await _post(http, f"{api}/sessions", body))
+    if session["plan"]["list_id"] is not None:
+        return session
+    token = {"Authorization": f"Bearer {session['token']}"}
+    base = f"{api}/sessions/{session['session_id']}"
+    for screen in reader.plan(session)["screens"]:
+        if screen["kind"] == "questions":
+            await _answer(http, base, reader, screen, token)
+    async with http.get(base, headers=token) as answer:
+        return {**session, **await answer.json()}
 
 
 async def _go_through(
@@ -130,14 +140,8 @@ async def _go_through(
     done = {(index, attempt) for index, attempt in session["done"]}
     count = 0
     for screen in reader.plan(session)["screens"]:
-        if screen["kind"] == "questions":
-            draw = generator(reader.seed, "simulated questions", reader.name, screen["name"])
-            body = {
-                "client_uuid": new_uuid(draw),
-                "screen": screen["name"],
-                "answers": reader.answers(screen),
-            }
-            await _post(http, f"{base}/answers", body, token)
+        if screen["kind"] == "questions" and not screen.get("is_answered"):
+            await _answer(http, base, reader, screen, token)
         for trial in screen.get("trials", ()):
             payload = reader.answer(trial)
             count += 1
@@ -146,6 +150,19 @@ async def _go_through(
                 await asyncio.sleep(pause)
     await _post(http, f"{base}/finish", {"trials": count}, token)
     return count
+
+
+async def _answer(
+    http: aiohttp.ClientSession,
+    base: str,
+    reader: SimulatedReader,
+    screen: Mapping[str, Any],
+    token: Mapping[str, str],
+) -> None:
+    """Send a reader's answers to the questions of a screen."""
+    draw = generator(reader.seed, "simulated questions", reader.name, screen["name"])
+    body = {"client_uuid": new_uuid(draw), "screen": screen["name"], "answers": reader.answers(screen)}
+    await _post(http, f"{base}/answers", body, token)
 
 
 async def _post(
@@ -217,8 +234,14 @@ class SimulatedReader:
         """Return answers to what a screen asks after earlier ones: accepted ones for eligibility, else the truth's, or any."""
         draw = generator(self.seed, "simulated background", self.name, screen["name"])
         answers: dict[str, Any] = {}
+        groups = screen.get("groups")
+        # groups are filled in turn
+        deciding = groups[int(self.name.lstrip("S")) % len(groups)]["accept"] if groups else {}
         for question in screen["questions"]:
-            if is_asked(question.get("only", {}), self.said | answers):
+            name = question["name"]
+            if name in deciding:
+                answers[name] = _any_answer({**question, "accept": deciding[name]}, draw)
+            elif is_asked(question.get("only", {}), self.said | answers):
                 answers |= _said(question, draw, self.truth.questions)
         self.said |= answers
         return answers
@@ -611,11 +634,13 @@ def _accepted_rows(question: Mapping[str, Any], points: Sequence[str]) -> dict[s
 def _any_answer(question: Mapping[str, Any], draw: Random) -> Any:
     """Return an answer to a question: an accepted one if the question decides on eligibility."""
     accept = question.get("accept")
-    if isinstance(accept, str) and " to " in accept:
+    if isinstance(accept, list):
+        accept = accept[0]
+    if isinstance(accept, str) and RANGE.fullmatch(accept):
         low, high = (round(float(part)) for part in accept.split(" to "))
         return draw.randint(low, high)
     if accept is not None:
-        return accept[0] if isinstance(accept, list) else accept
+        return accept
     options = [option["value"] for option in question.get("options") or ()]
     if question["type"] in ("several", "vocabulary"):
         return [option for option in options if draw.random() < 0.6]

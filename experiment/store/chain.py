@@ -99,7 +99,18 @@ def begin(
         link=first_link(session_id, design_hash),
     )
     insert_into(chain).execute(connection, first)
+    if not awaits_group(plan):
+        link_plan(connection, session_id, plan, reader_kind)
+
+
+def link_plan(connection: Connection, session_id: str, plan: Mapping[str, Any], reader_kind: str) -> None:
+    """Add a session's plan and kind of reader to its chain: when it begins, or when it gets its list."""
     link(connection, session_id, PLAN, "", _begun(plan, reader_kind))
+
+
+def awaits_group(plan: Mapping[str, Any]) -> bool:
+    """Return whether a session has no list yet, because answers decide on its reader's group first."""
+    return bool(plan.get("awaits_group"))
 
 
 def _begun(plan: Any, reader_kind: str) -> dict[str, Any]:
@@ -234,7 +245,7 @@ def _first_broken(connection: Connection, session_id: str, links: Any) -> Broken
             return Broken(place, name, "its link does not follow from the one before")
         before = link_row.link
     stored: dict[tuple[str, str], Mapping[str, Any]] = {}
-    if session is not None:
+    if session is not None and not awaits_group(session.plan or {}):
         stored[PLAN, ""] = _begun(session.plan, session.reader_kind)
     stored |= dict(_rows_of(connection, session_id))
     for link_row in links[1:]:

@@ -355,7 +355,7 @@ def create_session(
         "person_key": person_key or (secrets.token_hex(16) if reader_kind in PARTICIPANTS else None),
         "state": "started",
         "plan": dict(plan),
-        "planned_trials": sum(len(screen.get("trials", ())) for screen in plan["screens"]),
+        "planned_trials": _trials_in(plan),
         "created_at": moment,
         "last_seen_at": moment,
     }
@@ -366,6 +366,20 @@ def create_session(
     elif chain.has_chain(reader_kind):
         chain.begin(connection, identifier, row["design_hash"], row["plan"], reader_kind)
     return identifier
+
+
+def give_plan(connection: Connection, session_id: str, plan: Mapping[str, Any], reader_kind: str) -> None:
+    """Store the whole plan of a session, with its list, after its reader's group became known."""
+    row = {name: plan.get(name) for name in FROM_PLAN} | {
+        "plan": dict(plan),
+        "planned_trials": _trials_in(plan),
+    }
+    change_session(connection, session_id, **row)
+    chain.link_plan(connection, session_id, row["plan"], reader_kind)
+
+
+def _trials_in(plan: Mapping[str, Any]) -> int:
+    return sum(len(screen.get("trials", ())) for screen in plan["screens"])
 
 
 def store_trial(

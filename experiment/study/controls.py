@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from experiment.study.factors import levels_of
+from experiment.study.groups import GROUP
 from experiment.study.yaml_source import Faults
 from experiment.trials import TYPES
 from stimuli.errors import UserError, did_you_mean
@@ -94,7 +95,7 @@ def _check_settings(study: Study, at: tuple[str, str], given: Mapping[str, objec
                 f"{study.place('design', 'between', *at, name)}: only {' and '.join(sorted(WITH_ROWS))} have rows to pick",
                 mend="Remove where from the level.",
             )
-        if name not in ("texts", "where", *TYPES, *study.own_types, *known):
+        if name not in ("texts", "where", GROUP, *TYPES, *study.own_types, *known):
             able = [keyword for keyword, (_, own) in own_factors().items() if name in own.session_settings]
             raise UserError(
                 f"{study.place('design', 'between', *at, name)}: only studies with materials: {' or '.join(able)} can set "

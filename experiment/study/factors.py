@@ -22,12 +22,14 @@ ABOUT: Mapping[Kind, str] = {
     "versions": "show versions of the materials",
     "rows": "pick rows (`where`)",
     "examples": "change the examples (`demonstrations`)",
-    "steps": "set how steps are shown",
+    "steps": "set how trials show their texts",
 }
 VERSION = "a version in the materials"
 """What a level does that a factor only names."""
-StepSettings = Mapping[str, Mapping[str, Any]]
-"""What a level sets in the steps of a trial: settings by type of step."""
+StepSettings = Mapping[str, Any]
+"""What a level sets in the trials of its items: settings by type of step, the look of all steps, the form of the text."""
+CASE, SPACE = "case", "space"
+"""Settings of levels that give the text a form, which models read as well."""
 CELL = "condition"
 """The recipes' name for the factor if several are crossed."""
 
@@ -84,11 +86,11 @@ def levels_of(given: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
 
 
 def _sets_steps(given: Any) -> bool:
-    """Return whether a level sets steps of trials: settings by type, and no rows or examples."""
+    """Return whether a level sets steps of trials, their look or the form of the text, and no rows or examples."""
     return (
         isinstance(given, Mapping)
         and not {"where", "demonstrations"} & set(given)
-        and all(isinstance(settings, Mapping) for settings in given.values())
+        and all(name in (CASE, SPACE) or isinstance(settings, Mapping) for name, settings in given.items())
     )
 
 

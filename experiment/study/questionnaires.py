@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from experiment.languages import ready_questions
+from experiment.study.groups import RANGE, asked_for_groups
 from stimuli.corpora.tables import read_table, unread_columns
 from stimuli.errors import UserError, did_you_mean, together, unknown_name
 
@@ -23,7 +24,6 @@ LANGUAGES = "languages"
 MATRIX = "matrix"
 MOST_POINTS = 11
 NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,40}")
-RANGE = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
 ROW_COLUMNS = ("row", "text", "reversed", "scale", "accept")
 _REVERSED = {
     "yes": True,
@@ -54,7 +54,7 @@ def asked_on_screen(study: Study, value: str | Mapping[str, Any]) -> Mapping[str
         **{name: pack.texts[f"question_{name}"] for name in ("age", "first_language")},
     }
     eligible: Mapping[str, Any] = study.get("participants", "eligible", default={})
-    known_already = {*eligible, *eligible.get("questions", {})}
+    known_already = {*eligible, *eligible.get("questions", {}), *asked_for_groups(study)}
     return {
         name: {"ask": texts[name], "optional": True, **given, **_labelled(given, texts)}
         for name, given in ready["blocks"][value].items()

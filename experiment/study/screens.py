@@ -9,10 +9,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from experiment.study.controls import check_between
+from experiment.study.factors import CASE, SPACE
 from experiment.study.format import key_name
+from experiment.study.groups import RANGE, asked_for_groups, check_groups
 from experiment.study.questionnaires import (
     MATRIX,
-    RANGE,
     asked_on_screen,
     check_matrix,
     check_only,
@@ -61,6 +62,9 @@ def check_procedure(study: Study, faults: Faults) -> None:
         _check_scales(study, block, faults)
     faults.check(_check_alike, study, blocks, reads=whole)
     faults.check(check_between, study, faults, reads=[*factor_settings(), ("procedure",)])
+    faults.check(
+        check_groups, study, faults, reads=[("design", "between"), ("procedure",), ("participants",)]
+    )
     faults.check(_check_step_levels, study, faults, reads=[*factor_settings(), ("procedure",)])
     for i, _ in enumerate(_screens(study)):
         faults.check(_check_practice, study, i, reads=[*factor_settings(), ("procedure", i)])
@@ -463,6 +467,18 @@ def _check_step_levels(study: Study, faults: Faults) -> None:
         for level, sets in levels.items():
             for kind, given in sets.items():
                 at: KeyPath = ("design", kind_of_factor, factor, level, kind)
+                if kind in (CASE, SPACE):
+                    other = setting_of.setdefault((kind, ""), factor)
+                    faults.check(_check_form, study, at, given, factor, other)
+                    continue
+                if kind == STYLE:
+                    if "font" in given:
+                        faults.check(_check_font, study, (*at, "font"))
+                    for name in given:
+                        _add_if_twice(
+                            study, faults, (*at, name), factor, setting_of.setdefault((kind, name), factor)
+                        )
+                    continue
                 steps = [
                     (block, step[kind])
                     for block in _blocks(study)
@@ -477,18 +493,76 @@ def _check_step_levels(study: Study, faults: Faults) -> None:
                         )
                     )
                 for name in given:
-                    other = setting_of.setdefault((kind, name), factor)
-                    if other != factor:
-                        faults.found.append(
-                            UserError(
-                                f"{study.place(*at, name)}: {other} sets {name} of {kind} as well",
-                                mend="Let one factor set it, with a level for each combination.",
-                            )
-                        )
+                    _add_if_twice(
+                        study, faults, (*at, name), factor, setting_of.setdefault((kind, name), factor)
+                    )
                 for _, settings in steps:
                     faults.check(
                         _check_settings_together, kind, partial(study.place, *at), {**settings, **given}
                     )
+
+
+def _add_if_twice(study: Study, faults: Faults, at: KeyPath, factor: str, other: str) -> None:
+    """Add an error for a setting that another factor sets as well."""
+    if other != factor:
+        faults.found.append(
+            UserError(
+                f"{study.place(*at)}: {other} sets {at[-1]} of {at[-2]} as well",
+                mend="Let one factor set it, with a level for each combination.",
+            )
+        )
+
+
+def _check_font(study: Study, at: KeyPath) -> None:
+    """Raise an error for a font in which words and the dashes in their place differ in width."""
+    steps = [step for block in _blocks(study) for step in study.get("procedure", block, "block", "trial")]
+    for read in (
+        read for step in steps if "read" in step for read in study.steps_at_all_levels("read", step["read"])
+    ):
+        if (
+            read.get("as") in ("moving_window", "cumulative")
+            and read.get(STYLE, {}).get("font", "mono") != "mono"
+        ):
+            raise UserError(
+                f"{study.place(*at)} is {read[STYLE]['font']}, and the text is shown as {read['as']}: words would move, since "
+                "they are not as wide as the dashes in their place",
+                mend="Read the text as: whole, centred or rsvp, or take the font out.",
+            )
+
+
+def _check_form(study: Study, at: KeyPath, given: str, factor: str, other: str) -> None:
+    """Raise an error for a form of the text that two factors set, or that leaves nothing of what trials need."""
+    place = study.place(*at)
+    if other != factor:
+        raise UserError(
+            f"{place}: {other} sets {at[-1]} as well",
+            mend="Let one factor set it, with a level for each combination.",
+        )
+    if study.own is not None:
+        raise UserError(
+            f"{place}: items of {study.own[1].about} are about the look of letters",
+            mend="Take the factor out, or use sentences or words of your own.",
+        )
+    steps = [step for block in _blocks(study) for step in study.get("procedure", block, "block", "trial")]
+    mend = "Take the level out"
+    if any("recover" in step for step in steps):
+        raise UserError(
+            f"{place} changes the form of texts that are typed as they should be (recover)",
+            mend=f"{mend}, or ask a question.",
+        )
+    if given != "none":
+        return
+    if study.regions:
+        raise UserError(
+            f"{place}: a text without blanks has no words, and materials.regions names some",
+            mend=f"{mend}, or regions.",
+        )
+    reads = [step["read"] for step in steps if "read" in step]
+    if any(read.get("as", "whole") != "whole" and read.get("by", "word") == "word" for read in reads):
+        raise UserError(
+            f"{place}: a text without blanks cannot be read word by word",
+            mend=f"{mend}, or read the text as: whole.",
+        )
 
 
 def _check_feedback(study: Study, block: int) -> None:
@@ -628,8 +702,8 @@ def _check_questions(study: Study, faults: Faults) -> None:
 def _built_in(study: Study) -> dict[str, Mapping[str, Any]]:
     """Return the built-in questions of eligibility by name."""
     kinds = {"first_language": "choice", "age": "number"}
-    eligible = study.get("participants", "eligible", default={})
-    return {name: {"type": kind} for name, kind in kinds.items() if name in eligible}
+    asked = {*study.get("participants", "eligible", default={}), *asked_for_groups(study)}
+    return {name: {"type": kind} for name, kind in kinds.items() if name in asked}
 
 
 def _check_group(

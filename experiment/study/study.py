@@ -30,6 +30,7 @@ from analysis.plan import (
 from experiment.languages import OWN_FILE, Own, Pack, no_pack, read_own
 from experiment.study.factors import DesignCells, StepSettings, cross, levels_of
 from experiment.study.format import validator
+from experiment.study.groups import GROUP
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
 from experiment.trials import (
@@ -324,7 +325,9 @@ class Study:
         for factor, given in self.between.items():
             sets = {
                 level: {
-                    name: value for name, value in settings.items() if name in TYPES or name in self.own_types
+                    name: value
+                    for name, value in settings.items()
+                    if name in (STYLE, *TYPES) or name in self.own_types
                 }
                 for level, settings in given.items()
             }
@@ -362,28 +365,51 @@ class Study:
         return scales
 
     @cached_property
-    def people_only(self) -> frozenset[str]:
-        """The factors between whose levels models read the same."""
+    def of_people(self) -> frozenset[str]:
+        """The factors whose levels are groups of people, and nothing else: models have none."""
         return frozenset(
             factor
-            for factor, levels in self.step_levels.items()
-            if all(
-                name == STYLE or self.trial_type(kind).parameters[name].people_only
-                for level, sets in levels.items()
-                for kind, given in sets.items()
-                for name in given
-            )
-            and not any(
-                self.between.get(factor, {}).get(level, {}).keys() - {*TYPES, *self.own_types}
-                for level in levels
-            )
+            for factor, levels in self.between.items()
+            if all(set(level) == {GROUP} for level in levels.values())
         )
+
+    def read_alike(self, *, sees_looks: bool = False) -> dict[str, list[tuple[str, ...]]]:
+        """Return, by factor, the groups of levels between which a model reads the same; ``sees_looks``: it is shown pictures."""
+        alike: dict[str, list[tuple[str, ...]]] = {}
+        for factor, levels in {
+            **self.step_levels,
+            **{name: self.between[name] for name in self.of_people},
+        }.items():
+            read: dict[str, list[str]] = {}
+            for level, sets in levels.items():
+                given = {**self.between.get(factor, {}).get(level, {}), **sets}
+                seen = {name: self._seen_by_models(name, value, sees_looks) for name, value in given.items()}
+                text = json.dumps({name: value for name, value in seen.items() if value}, sort_keys=True)
+                read.setdefault(text, []).append(level)
+            groups = [tuple(group) for group in read.values() if len(group) > 1]
+            alike |= {factor: groups} if groups else {}
+        return alike
+
+    def _seen_by_models(self, name: str, value: Any, sees_looks: bool) -> Any:
+        """Return the part of a level's setting that changes what a model reads."""
+        if name == GROUP or (name == STYLE and not sees_looks):
+            return None
+        if name not in TYPES and name not in self.own_types:
+            return value
+        people_only = {
+            setting for setting, declared in self.trial_type(name).parameters.items() if declared.people_only
+        } | (set() if sees_looks else {STYLE})
+        return {setting: given for setting, given in value.items() if setting not in people_only}
 
     def step_at(self, kind: str, settings: Mapping[str, Any], condition: Mapping[str, str]) -> dict[str, Any]:
         """Return the settings of a block's step in a condition, whose levels may set some of them if it has no name."""
         result = dict(settings)
-        for factor, levels in self.step_levels.items() if NAME not in settings else ():
-            result |= levels.get(condition.get(factor, ""), {}).get(kind, {})
+        for factor, levels in self.step_levels.items():
+            sets = levels.get(condition.get(factor, ""), {})
+            if NAME not in settings:
+                result |= sets.get(kind, {})
+            if STYLE in sets and kind in TYPES:
+                result[STYLE] = {**result.get(STYLE, {}), **sets[STYLE]}
         return result
 
     @cached_property
@@ -585,7 +611,6 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         if faults.is_sound(("procedure",))
         else None
     )
-    people_only = frozenset() if factors is None else study.people_only
     regions = study.regions if faults.is_sound(("materials", "regions")) else None
     design = PlanContext(
         factors,
@@ -593,7 +618,13 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         steps,
         _compares_items(study),
         allows_assistive_input(study),
-        people_only,
+        {}
+        if factors is None or models is None
+        else {
+            name: study.read_alike(sees_looks=settings.get("presentation") == "image")
+            for name, settings in models.items()
+        },
+        {} if factors is None else study.read_alike(sees_looks=True),
         regions,
         steps is None or factors is None or _times_words(study),
         steps is not None and factors is not None and _reads_for_set_times(study),

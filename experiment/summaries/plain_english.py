@@ -39,6 +39,7 @@ from experiment.procedure.steps import scale_ends
 from experiment.session_minutes import length_in_words, minutes_in_words, session_durations
 from experiment.study import Study
 from experiment.study.factors import VERSION, operation_families
+from experiment.study.groups import GROUP, accepted_in
 from experiment.study.questionnaires import MATRIX, asked_on_screen, matrix_rows
 from experiment.study.study import study_plan
 from experiment.summaries.model_costs import cost_words, judging_of
@@ -265,7 +266,9 @@ def _model(
     plan: Mapping[str, Any],
     trials: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    lists = list_ids(study, items, label_maps=study.get("models", "label_maps", default="balanced"))
+    lists = list_ids(
+        study, items, label_maps=study.get("models", "label_maps", default="balanced"), of_models=True
+    )
     times = study.get("models", "prompt_variants", default=1) * study.get("models", "replicates", default=1)
     model = ModelSettings.of(settings, study.folder)
     # one list of each combination of levels between sessions: other lists' prompts have the same length
@@ -559,6 +562,11 @@ def _between(given: Mapping[str, Any]) -> str:
     parts = [WORDS["items"][given["items"]]] if "items" in given else []
     if "where" in given:
         parts.append("rows in which " + " and ".join(f"{c} is {v}" for c, v in given["where"].items()))
+    if GROUP in given:
+        accepted = [
+            f"{name} is {' or '.join(map(str, values))}" for name, values in accepted_in(given).items()
+        ]
+        parts.append(f"people whose {' and '.join(accepted)}")
     if "exemplars" in given:
         parts.append(counted(given["exemplars"], "example") if given["exemplars"] else "no examples")
     if given.get("example_labels") == "shuffled":
@@ -566,7 +574,7 @@ def _between(given: Mapping[str, Any]) -> str:
     parts += [
         f"{kind} {name} {value}"
         for kind, sets in given.items()
-        if isinstance(sets, Mapping) and kind not in ("where", "texts")
+        if isinstance(sets, Mapping) and kind not in ("where", "texts", GROUP)
         for name, value in sets.items()
     ]
     parts += [f"{new} in place of {old}" for old, new in given.get("texts", {}).items()]
@@ -578,15 +586,22 @@ def _operation(operation: Any) -> str:
         return "as it is"
     if isinstance(operation, LevelSummary):
         return operation
-    if isinstance(operation, Mapping) and {"exemplars", "example_labels", "texts", "items", "where"} & set(
-        operation
-    ):
+    if isinstance(operation, Mapping) and {
+        "exemplars",
+        "example_labels",
+        "texts",
+        "items",
+        "where",
+        GROUP,
+    } & set(operation):
         return _between(operation)
     if isinstance(operation, Mapping) and "demonstrations" in operation:
         return f"examples: {parse_operation(operation['demonstrations']).label}"
     if isinstance(operation, Mapping) and any(isinstance(given, Mapping) for given in operation.values()):
         sets = [
-            f"{kind} {name} {value}" for kind, given in operation.items() for name, value in given.items()
+            f"{kind} {name} {value}"
+            for kind, given in operation.items()
+            for name, value in (given.items() if isinstance(given, Mapping) else [("", given)])
         ]
         return ", ".join(sets)
     if isinstance(operation, Mapping) and not operation_families() & set(operation):

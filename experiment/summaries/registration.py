@@ -14,6 +14,7 @@ from analysis.plan import hypotheses, plans_in_words, rules_in_words
 from experiment.integrity.freezing import hash_of, locked_part
 from experiment.languages import find_pack
 from experiment.study import Study
+from experiment.study.groups import GROUP
 from experiment.study.study import ITEMS, planned_analyses, study_plan
 from experiment.summaries.plain_english import NO_RULE_ON_CHECKS, WORDS, has_unruled_checks, tell
 
@@ -127,7 +128,10 @@ def _exclusions(study: Study) -> Iterator[str]:
 def _eligible(study: Study) -> list[str]:
     """Return the eligibility criteria, one each; empty if the study has none."""
     criteria: Mapping[str, Any] = study.get("participants", "eligible", default={})
-    lines = []
+    groups = [
+        name for name, levels in study.between.items() if any(GROUP in level for level in levels.values())
+    ]
+    lines = [f"belonging to a level of {name}: {' or '.join(study.between[name])}" for name in groups]
     if "first_language" in criteria:
         codes = criteria["first_language"]
         named = [_language(code) for code in ([codes] if isinstance(codes, str) else codes)]

@@ -192,7 +192,9 @@ def step_settings_schema(own: Mapping[str, TrialType] = MappingProxyType({})) ->
         schema = _settings_schema(declared)
         properties = {key: value for key, value in schema["properties"].items() if key not in NOT_OF_LEVELS}
         of_types[name] = {**schema, "required": [], "minProperties": 1, "properties": properties}
-    return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": of_types}
+    forms = {name: {"$ref": f"#/$defs/{name}"} for name in ("case", "space", STYLE)}
+    properties = {**of_types, **forms}
+    return {"type": "object", "minProperties": 1, "additionalProperties": False, "properties": properties}
 
 
 STYLE = "style"

@@ -95,7 +95,7 @@ export class Visit {
     return this.recording?.address ?? null;
   }
 
-  async run(): Promise<void> {
+  async run(isNewPage = true): Promise<void> {
     const ticket = this.ticket();
     if (ticket?.ended) {
       const held = ticket.ended.is_held ? await this.resume(ticket) : null;
@@ -112,7 +112,7 @@ export class Visit {
     this.progress = progress;
     this.announced = new Set();
     this.presence = this.attend(session);
-    if (progress.begun) {
+    if (isNewPage && progress.begun) {
       if (!(await this.start.welcomeBack(this.ticket()?.participant ?? null))) return this.startAnew();
       await this.note("resume", {});
     }
@@ -125,6 +125,10 @@ export class Visit {
         return receipt && receiptButton(receipt, messages);
       },
     }, config.plugins);
+    if (ending === "assigned") {
+      this.leave();
+      return this.run(false);
+    }
     const parting = this.partingOf(session, progress);
     if (ending === "completed") return this.finish(session, parting);
     if (ending === "later") return this.rest(session);
@@ -369,7 +373,7 @@ export class Visit {
     // nobody is told to close the page, or that answers are kept, while the server lacks any
     const { body } = await this.finishing.confirmed(session, () => this.settle(session, false), parting.debrief);
     await this.forgetSent(session.address);
-    await this.end(endedBy(ending as Exclude<Ending, "later">, { words, ...body }, parting, deletable(session), this.messages));
+    await this.end(endedBy(ending as Exclude<Ending, "later" | "assigned">, { words, ...body }, parting, deletable(session), this.messages));
   }
 
   /** Leave nothing in this browser of a session that is over and stored; the next person may sit here. */

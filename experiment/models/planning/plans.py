@@ -165,7 +165,9 @@ def plan_sessions(
     identity = dict(identity)
     scorer = parser_of(study)
     follows_people = needs_people(study)
-    lists = list_ids(study, study.items, label_maps=study.get("models", "label_maps", default="balanced"))
+    lists = list_ids(
+        study, study.items, label_maps=study.get("models", "label_maps", default="balanced"), of_models=True
+    )
     plans: dict[int, Plan] = {}
     scripts: dict[tuple[int, int], SessionTemplate] = {}
 

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from math import ceil
 from typing import Any, Literal
 from urllib.parse import urlencode
 
@@ -148,8 +149,13 @@ def spend_invitation(connection: Connection, study: str, token: str, session_id:
     connection.execute(update(invitations).where(*theirs).values(session_id=session_id))
 
 
-def places_taken(connection: Connection, service: StudyService) -> tuple[int, int]:
-    """Return the number of finished and active sessions that take a place: participants' own, without pilots and exclusions."""
+def places_taken(
+    connection: Connection, service: StudyService, lists: Sequence[int] | None = None
+) -> tuple[int, int]:
+    """Return the number of finished and active sessions that take a place: participants' own, without pilots and exclusions.
+
+    ``lists``: those of a group of people; all without it.
+    """
     recently = min(STARTED_RECENTLY, service.left_within or STARTED_RECENTLY)
     conditions = (is_finished(), is_under_way(recently))
     counts = connection.execute(
@@ -159,6 +165,7 @@ def places_taken(connection: Connection, service: StudyService) -> tuple[int, in
             sessions.c.reader_kind == "human",
             sessions.c.is_pilot.is_(False),
             sessions.c.session_id.not_in(excluded_sessions()),
+            *(() if lists is None else (sessions.c.list_id.in_(lists),)),
         )
     ).one()
     return int(counts[0] or 0), int(counts[1] or 0)
@@ -182,6 +189,17 @@ def place_refusal(connection: Connection, service: StudyService) -> EntryRefusal
     if finished + under_way >= recruitment.wanted + recruitment.overbook:
         return _refusal(service, "busy", minutes=TRY_AGAIN_MINUTES)
     return None
+
+
+def group_is_full(connection: Connection, service: StudyService, lists: Sequence[int]) -> bool:
+    """Return whether a group of people, with lists of its own, has no place for one more, as :func:`place_refusal` counts."""
+    recruitment = service.recruitment
+    if recruitment is None or recruitment.platform is None or recruitment.wanted is None:
+        return False
+    share = len(service.groups)
+    finished, under_way = places_taken(connection, service, lists)
+    places = recruitment.wanted // share
+    return finished >= places or finished + under_way >= places + ceil(recruitment.overbook / share)
 
 
 def platform_of(service: StudyService) -> Platform | None:

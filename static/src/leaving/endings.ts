@@ -48,7 +48,7 @@ export interface Said {
 }
 
 /** Whether the answers given so far are kept. */
-const KEEPS: Record<Exclude<Ending, "later">, boolean> = {
+const KEEPS: Record<Exclude<Ending, "later" | "assigned">, boolean> = {
   completed: true,
   practice_failed: true,
   comprehension_failed: true,
@@ -58,7 +58,7 @@ const KEEPS: Record<Exclude<Ending, "later">, boolean> = {
   deleted: false,
 };
 
-export function endedBy(ending: Exclude<Ending, "later">, said: Said, parting: Parting, deletable: Deletable, messages: Messages): Ended {
+export function endedBy(ending: Exclude<Ending, "later" | "assigned">, said: Said, parting: Parting, deletable: Deletable, messages: Messages): Ended {
   const back = said.return_text ?? "";
   const own = [said.words ?? "", back || messages.close_page];
   // Nobody is told to close the page while something remains to be done.

@@ -143,7 +143,7 @@ export type BlockScreen = {
 };
 export type BreakScreen = { kind: "break"; html: string | null; minimum_ms?: number };
 export type DeviceScreen = { kind: "device" } & DeviceRules;
-export type QuestionsScreen = { kind: "questions"; name: string; screening: boolean; comprehension?: Criterion | null; questions: Question[] };
+export type QuestionsScreen = { kind: "questions"; name: string; screening: boolean; comprehension?: Criterion | null; questions: Question[]; is_answered?: boolean };
 export type FullScreenScreen = { kind: "full_screen" };
 export type ScreenSizeScreen = { kind: "screen_size"; character_mm: number };
 export type DebriefScreen = { kind: "debrief"; html: string };

@@ -14,6 +14,7 @@ import type { Answered, Conduct, Node } from "./session";
 
 /** Whether a screen is to be shown: it was not gone through, or what it set up is lost and still needed. */
 export function isDue(screen: Screen, place: number, plan: Plan, progress: Progress): boolean {
+  if (screen.kind === "questions" && screen.is_answered) return false;
   if (!progress.isOver(place)) return true;
   if (screen.kind !== "full_screen" && screen.kind !== "screen_size") return false;
   const remains = plan.screens.some(
@@ -69,7 +70,11 @@ export function questionsNode(
       if (then === "end") {
         conduct.onEnd("comprehension_failed", messages.comprehension_failed);
         conduct.jsPsych.abortExperiment();
-      } else if (!eligible) screenOut(messages.not_eligible, conduct);
+      } else if (then === "assigned") {
+        progress.leave(place);
+        conduct.onEnd("assigned", null);
+        conduct.jsPsych.abortExperiment();
+      } else if (!eligible) screenOut(then === "full" ? messages.group_full : messages.not_eligible, conduct);
       else if (then !== "again") progress.leave(place);
     },
   };

@@ -19,10 +19,10 @@ export interface Recorder {
   shown(trial_index: number, attempt: number): void;
 }
 
-/** What the server says to answers: `then` is there where they are about instructions. */
+/** What the server says to answers: `then` is there where they are about instructions, or decide on the reader's group. */
 export interface Answered {
   eligible: boolean;
-  then: "go_on" | "again" | "end" | null;
+  then: "go_on" | "again" | "end" | "assigned" | "full" | null;
 }
 
 export type Ending =
@@ -33,6 +33,8 @@ export type Ending =
   | "screened_out"
   | "stopped"
   | "deleted"
+  /** The reader's group is known: the session goes on with its whole plan. */
+  | "assigned"
   | "later";
 
 export interface Conduct {

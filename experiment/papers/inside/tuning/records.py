@@ -491,7 +491,7 @@ def as_asked(study: Study, training: Training, lines: Sequence[Record]) -> Itera
         )
     maps = study.get("models", "label_maps", default="balanced")
     variants = range(1, int(study.get("models", "prompt_variants", default=1)) + 1)
-    slots = list(product(list_ids(study, study.items, label_maps=maps), variants))
+    slots = list(product(list_ids(study, study.items, label_maps=maps, of_models=True), variants))
     draw = generator(training.seed, "training: in which list a line stands", training.task)
     of_slot: dict[tuple[int, int], list[int]] = defaultdict(list)
     order = [slots[place % len(slots)] for place in range(len(lines))]
