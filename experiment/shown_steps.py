@@ -200,7 +200,9 @@ COLOURS = frozenset({
 
 
 def is_look(setting: str, value: str) -> bool:
-    """Return whether a value of a style is a colour or size, and not a column."""
+    """Return whether a value of a style is a font, colour or size, and not a column."""
+    if setting == "font":
+        return True
     if setting == "size":
         return SIZE.fullmatch(value) is not None
     return value in COLOURS or COLOUR.fullmatch(value) is not None
@@ -214,8 +216,10 @@ def styles(study: Study) -> Iterator[tuple[Place, Mapping[str, str]]]:
     for factor, levels in study.step_levels.items():
         of = "between" if factor in study.between else "factors"
         for level, sets in levels.items():
+            if STYLE in sets:
+                yield ("design", of, factor, level, STYLE), sets[STYLE]
             for kind, settings in sets.items():
-                if STYLE in settings:
+                if isinstance(settings, Mapping) and kind != STYLE and STYLE in settings:
                     yield ("design", of, factor, level, kind, STYLE), settings[STYLE]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import regex
 
 from experiment.building.distractors import file_of, is_made, write_distractors
+from experiment.building.forms import in_form
 from experiment.building.material_context import (
     Made,
     answering_steps,
@@ -648,7 +649,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     tested, practice = made
     language = tested.language or study.language
     items = with_sentences(study, [*tested.items, *practice.items], language)
-    items = with_media(study.folder, study.media, with_token_measures(items, tokenizer))
+    items = with_media(study.folder, study.media, with_token_measures(in_form(study, items), tokenizer))
     list_ids(study, items)  # raises an error if items lack conditions of a Latin square
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)

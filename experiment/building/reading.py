@@ -29,6 +29,7 @@ from experiment.procedure.steps import (
     text_parts,
 )
 from experiment.study import Study
+from experiment.study.factors import SPACE
 from experiment.trials import FRAME_MS, frames_for
 from stimuli.durations import milliseconds
 from stimuli.errors import UserError, together
@@ -63,11 +64,14 @@ def maze_field(study: Study) -> str | None:
 
 
 def fields_by(study: Study, unit: str) -> list[str]:
-    """Return the fields that some step shows by a unit, such as ``chunk``."""
+    """Return the fields that some step shows by a unit, such as ``chunk``, or that a level divides into it."""
     names: list[str] = []
     for _, _, read in reading_steps(study):
         if read.get("by") == unit:
             names += [read["show"]] if isinstance(read["show"], str) else read["show"]
+    levels = (sets for factor in study.crossing.steps.values() for sets in factor.values())
+    if unit == "chunk" and any(sets.get(SPACE) == "words" for sets in levels):
+        names.append("sentence")
     return list(dict.fromkeys(names))
 
 

@@ -30,6 +30,7 @@ MARK = "\ufffc"
 
 FAMILY = "Source Code Pro"
 FALLBACK = "DejaVuSansMono.ttf"
+SANS, SANS_FALLBACK = "source-sans-3-{}-wght-normal.woff2", "DejaVuSans.ttf"
 _SUBSETS = ("latin", "latin-ext", "greek", "greek-ext", "cyrillic", "cyrillic-ext", "vietnamese")
 _FILE = "source-code-pro-{}-wght-normal.woff2"
 _WEIGHT = 400
@@ -56,13 +57,37 @@ class Picture:
     """A text that is shown as a picture."""
 
     lines: tuple[str, ...]  # from top to bottom
+    ink: str = INK
+    paper: str = PAPER
+    share: float = 1.0  # of the usual size of letters
+    font: str = "mono"
 
     @classmethod
-    def of(cls, text: str, lines: Sequence[str] = ()) -> Picture:
-        """Return the picture of a text, in its planned lines if there are any."""
+    def of(cls, text: str, lines: Sequence[str] = (), style: Mapping[str, str] | None = None) -> Picture:
+        """Return the picture of a text, in its planned lines if there are any, in the look of its step."""
         planned_lines = tuple(unicodedata.normalize("NFC", line) for line in lines or break_lines(text))
         _check(text, planned_lines)
-        return cls(planned_lines)
+        look = style or {}
+        share = float(look.get("size", "100%").removesuffix("%")) / 100
+        return cls(
+            planned_lines,
+            look.get("colour", INK),
+            look.get("background", PAPER),
+            share,
+            look.get("font", "mono"),
+        )
+
+    @property
+    def size(self) -> float:
+        """Size of the letters in pixels."""
+        return SIZE * self.share
+
+    @property
+    def style(self) -> dict[str, str]:
+        """The look of the text as a study writes it; empty for the usual one."""
+        given = {"colour": (self.ink, INK), "background": (self.paper, PAPER)}
+        given |= {"font": (self.font, "mono"), "size": (f"{100 * self.share:g}%", "100%")}
+        return {name: value for name, (value, usual) in given.items() if value != usual}
 
     @property
     def text(self) -> str:
@@ -72,12 +97,18 @@ class Picture:
     @property
     def width(self) -> int:
         """Width in pixels."""
-        return math.ceil(max(map(len, self.lines)) * ADVANCE * SIZE) + 2 * MARGIN
+        return math.ceil(max(map(self.length, self.lines))) + 2 * MARGIN
+
+    def length(self, line: str) -> float:
+        """Return the width of a line in pixels: of equal cells, or of letters one after another."""
+        if self.font == "mono":
+            return len(line) * ADVANCE * self.size
+        return float(sum(_font_of(letter, self.size, self.font).getlength(letter) for letter in line))
 
     @property
     def height(self) -> int:
         """Height in pixels."""
-        return math.ceil(len(self.lines) * LINE * SIZE) + 2 * MARGIN
+        return math.ceil(len(self.lines) * LINE * self.size) + 2 * MARGIN
 
     @property
     def tokens(self) -> int:
@@ -110,7 +141,8 @@ class Picture:
     def to_json(self) -> dict[str, object]:
         """Return the picture's text, hash, size and appearance, from which :func:`picture_of` redraws it."""
         size = {"width": self.width, "height": self.height}
-        return {"text": self.text, "sha256": self.sha256, **size, **LOOK}
+        styled = {"style": self.style} if self.style else {}
+        return {"text": self.text, "sha256": self.sha256, **size, **LOOK, **styled}
 
 
 @dataclass(frozen=True)
@@ -161,8 +193,8 @@ def picture_of(description: Mapping[str, Any]) -> Picture:
     """Return the picture that the store or an export describes."""
     text = str(description["text"])
     if "file" in description:
-        return FilePicture((), str(description["file"]), text)
-    picture = Picture.of(text, text.split("\n"))
+        return FilePicture((), name=str(description["file"]), description=text)
+    picture = Picture.of(text, text.split("\n"), description.get("style"))
     if picture.sha256 != description["sha256"]:
         raise UserError(
             f"the picture of {text!r} has other pixels now than when it was sent ({picture.sha256[:12]}, then "
@@ -213,15 +245,16 @@ def _drawn(picture: Picture) -> tuple[bytes, str]:
     """Return a picture's file and hash."""
     from PIL import Image, ImageDraw
 
-    image = Image.new("RGB", (picture.width, picture.height), PAPER)
-    draw = ImageDraw.Draw(image)
-    ascent, descent = _fonts()[0].getmetrics()
-    above = (LINE * SIZE - (ascent + descent)) / 2 + ascent
+    image = Image.new("RGB", (picture.width, picture.height), picture.paper)
+    draw, size = ImageDraw.Draw(image), picture.size
+    ascent, descent = _fonts(size, picture.font)[0].getmetrics()
+    above = (LINE * size - (ascent + descent)) / 2 + ascent
     for row, line in enumerate(picture.lines):
-        base = MARGIN + round(row * LINE * SIZE + above)
+        base = MARGIN + round(row * LINE * size + above)
         for column, letter in enumerate(line):
             if not letter.isspace():
-                draw.text((MARGIN + column * ADVANCE * SIZE, base), letter, INK, _font_of(letter), "ls")
+                at = (MARGIN + picture.length(line[:column]), base)
+                draw.text(at, letter, picture.ink, _font_of(letter, size, picture.font), "ls")
     file = io.BytesIO()
     image.save(file, "PNG")
     size = f"{image.width}x{image.height} ".encode()
@@ -229,13 +262,15 @@ def _drawn(picture: Picture) -> tuple[bytes, str]:
 
 
 @functools.cache
-def _font_of(letter: str) -> Any:
+def _font_of(letter: str, size: float = SIZE, family: str = "mono") -> Any:
     """Return the first font that draws a letter; None if no font does, or it has no width (a combining mark)."""
     if unicodedata.category(letter) in ("Mn", "Me", "Cf", "Cc", "Co", "Cs", "Cn"):
         return None
     if letter.isspace():
-        return _fonts()[0]
-    return next((font for font in _fonts() if bytes(font.getmask(letter)) != _missing(font)), None)
+        return _fonts(size, family)[0]
+    return next(
+        (font for font in _fonts(size, family) if bytes(font.getmask(letter)) != _missing(font)), None
+    )
 
 
 @functools.cache
@@ -245,14 +280,14 @@ def _missing(font: Any) -> bytes:
 
 
 @functools.cache
-def _fonts() -> tuple[Any, ...]:
+def _fonts(size: float = SIZE, family: str = "mono") -> tuple[Any, ...]:
     from PIL import ImageFont
 
     fonts = []
-    for path in _files():
+    for path in _files(*((_FILE, FALLBACK) if family == "mono" else (SANS, SANS_FALLBACK))):
         try:
-            font = ImageFont.truetype(path, SIZE, layout_engine=ImageFont.Layout.BASIC)
-            if path.name != FALLBACK:
+            font = ImageFont.truetype(path, size, layout_engine=ImageFont.Layout.BASIC)
+            if path.suffix != ".ttf":
                 font.set_variation_by_axes([_WEIGHT])
         except (OSError, NotImplementedError) as fault:
             raise UserError(
@@ -265,9 +300,9 @@ def _fonts() -> tuple[Any, ...]:
 
 
 @functools.cache
-def _files() -> tuple[Path, ...]:
+def _files(name: str = _FILE, fallback: str = FALLBACK) -> tuple[Path, ...]:
     import matplotlib
 
     font_folder = bundle_folder() / "fonts"
-    last = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / FALLBACK
-    return (*(font_folder / _FILE.format(subset) for subset in _SUBSETS), last)
+    last = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / fallback
+    return (*(font_folder / name.format(subset) for subset in _SUBSETS), last)

@@ -22,7 +22,7 @@ from experiment.models.engine import Message, Request, Span
 from experiment.models.pictures import MARK, FilePicture, Picture
 from experiment.parsing.label_sets import label_sets
 from experiment.procedure.steps import ALONE, feedback_text, parts_of, scale_ends
-from experiment.trials import CHOSEN, OWN_TYPE, RATED, TYPED, UNANSWERED, labels_of
+from experiment.trials import CHOSEN, OWN_TYPE, RATED, STYLE, TYPED, UNANSWERED, labels_of
 from experiment.trials.own import FOLDER, PROMPT, given_of, sha256
 from experiment.trust import are_trusted
 from stimuli.errors import UserError
@@ -190,14 +190,14 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
     """Return a trial with numbered marks for its texts (and its examples'), and the pictures that they number."""
     pictures: list[Picture] = []
 
-    def marked(text: str, lines: Sequence[str] = ()) -> str:
-        pictures.append(Picture.of(text, lines))
+    def marked(text: str, lines: Sequence[str] = (), style: Mapping[str, str] | None = None) -> str:
+        pictures.append(Picture.of(text, lines, style))
         return f"{MARK}{len(pictures) - 1}{MARK}"
 
     def seen(file: Mapping[str, Any]) -> str:
         if file["kind"] != "image":
             return f"[{file['text']}]"
-        pictures.append(FilePicture((), file["name"], file["text"] or ""))
+        pictures.append(FilePicture((), name=file["name"], description=file["text"] or ""))
         return f"{MARK}{len(pictures) - 1}{MARK}"
 
     steps, shown = [], dict(trial["shown"])
@@ -209,11 +209,13 @@ def pictured(trial: Mapping[str, Any], *, of_examples: bool) -> tuple[dict[str, 
         if not text:
             steps.append({**step, "text": BLANK.join(files), "media": ()} if files else step)
             continue
-        of_step = marked(text, () if step.get("as") in ALONE else step.get("lines") or ())
+        style = step.get(STYLE)
+        of_step = marked(text, () if step.get("as") in ALONE else step.get("lines") or (), style)
         steps.append({**step, "text": BLANK.join([*files, of_step]), "media": ()})
         fields = [name for name, given in trial["shown"].items() if given and given in text]
         for name in fields:  # papers' prompts use separate fields
-            shown[name] = of_step if trial["shown"][name] == text else marked(trial["shown"][name])
+            field = trial["shown"][name]
+            shown[name] = of_step if field == text else marked(field, style=style)
     exemplars = trial["exemplars"]
     if of_examples and exemplars:
         exemplars = []

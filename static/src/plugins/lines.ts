@@ -29,6 +29,7 @@ export function blankLines(language: string, ...children: (Node | string)[]): HT
 
 /** The look of a step's text, as the plan says it. */
 export interface Style {
+  font?: "mono" | "sans";
   colour?: string;
   background?: string;
   /** A share of the usual size, such as `150%`. */
@@ -38,6 +39,7 @@ export interface Style {
 /** Give a text the look that its step has. */
 export function styled<E extends HTMLElement>(text: E, style: Style | null | undefined): E {
   if (!style) return text;
+  if (style.font) text.style.fontFamily = `var(--${style.font})`;
   if (style.colour) text.style.color = style.colour;
   if (style.background) {
     text.style.backgroundColor = style.background;
