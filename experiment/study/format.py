@@ -247,12 +247,19 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
     value = (
         json.dumps(instance, ensure_ascii=False) if not isinstance(instance, dict) else "a group of settings"
     )
+    if path[-1:] == ("compare",) and isinstance(instance, list) and len(instance) > 2:
+        return (
+            f"{place} has {len(instance)} factors; two can be compared. Write an analysis for each level of the third "
+            "(within: {factor: level}), or test all three in a formula of your own (formula: log_rt ~ a * b * c + …)"
+        )
     if error.validator == "additionalProperties":
         return _say_unknown(place, str(path[-1]), schema.get("properties", {}), root)
     if error.validator == "required":
         missing = [name for name in rule if name not in instance]
         return f"{place}: {', '.join(missing)} is missing; it must be given"
     if error.validator == "enum" or error.validator == "const":
+        if instance in ("boundary", "preview") and path[-1] == "as":
+            return f"{place} is {value}, which {_GAZE}"
         allowed = [str(option) for option in (rule if error.validator == "enum" else [rule])]
         close = SYNONYMS.get(str(instance).lower()) or nearest(str(instance), allowed)
         hint = f" Did you mean {close!r}?" if close in allowed else ""
@@ -307,16 +314,34 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
     return f"{place}: {error.message}"
 
 
+_GAZE = (
+    "needs to know where the eyes are, and a browser has no eye position, so nothing can change while they move. Take masked "
+    "priming (prime) as a stand-in, or import eye movements from a tracker (wrods import)"
+)
 CANNOT = {
-    "say": "needs the onset of speech; a microphone's delay is unknown in browsers, and models of text do not speak. Take lexical "
-    "decision (choose) or typing (recover)",
+    "say": (
+        {"choose", "read"},
+        "needs the onset of speech; a microphone's delay is unknown in browsers, and models of text do not speak. Take lexical "
+        "decision (choose) or typing (recover)",
+    ),
+    "staircase": (
+        {"trial"},
+        "needs trials that depend on earlier answers, and the trials of a session are planned before it begins. Let levels of a "
+        "factor set the durations, such as {short: {prime: {for: 33 ms}}, long: {prime: {for: 50 ms}}}",
+    ),
+    "sessions": (
+        {"wanted"},
+        "needs people who return on another day, and a study is one session. Make a study for each day with the same numbers of "
+        "participants (recruit: lab), and join the tables by participant",
+    ),
+    **dict.fromkeys(("boundary", "preview"), ({"show"}, _GAZE)),
 }
-"""Steps that wrods knows and refuses, with the reason and what to take instead."""
+"""Settings that wrods knows and refuses: the settings beside which they would stand, the reason, and what to take instead."""
 
 
 def _say_unknown(place: str, key: str, settings: dict[str, Any], root: Any) -> str:
-    if key in CANNOT and settings.keys() >= {"choose", "read"}:
-        return f"{place}: {key} {CANNOT[key]}"
+    if key in CANNOT and settings.keys() >= CANNOT[key][0]:
+        return f"{place}: {key} {CANNOT[key][1]}"
     setting_names = sorted(settings)
     deeper = [name for name in setting_names if key in _settings_of(settings[name], root)]
     close = nearest(key, setting_names)
