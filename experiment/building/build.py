@@ -43,9 +43,9 @@ from experiment.building.versions import version_of_row
 from experiment.integrity.build_provenance import BUILT_FROM, origin_of
 from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
-from experiment.lists import conditions, items_of_list, list_ids, possible_orders
+from experiment.lists import ITEM_COLUMNS, conditions, items_of_list, list_ids, possible_orders
 from experiment.media import with_media
-from experiment.shown_steps import ShownSteps, check_shown_steps, check_styles
+from experiment.shown_steps import ShownSteps, check_shown_steps, check_styles, is_look, styles
 from experiment.study import Study
 from experiment.study.format import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
@@ -484,7 +484,7 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     items = _apart(made.items, study.between)
     lists = _together(study, items)
     items = _as_shown(items, study.crossing.steps)
-    items = _apart(items, study.crossing.versions)
+    items = _with_looks(study, _apart(items, study.crossing.versions))
     return audit_items(
         items,
         language=made.language or study.language,
@@ -495,6 +495,18 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
         every_line=study.get("design", "lists") == "one",
         by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
     )
+
+
+def _with_looks(study: Study, items: Sequence[Item]) -> list[Item]:
+    """Return items that also show the looks that columns give them, such as the colour of a word, which can be what is asked."""
+    columns = [
+        value for _, style in styles(study) for name, value in style.items() if not is_look(name, value)
+    ]
+    looks = [{name: item.key.get(ITEM_COLUMNS, {}).get(name) for name in columns} for item in items]
+    return [
+        replace(item, shown={**item.shown, **{name: str(cell) for name, cell in look.items() if cell}})
+        for item, look in zip(items, looks, strict=True)
+    ]
 
 
 def _as_shown(items: Sequence[Item], factors: Mapping[str, Mapping[str, object]]) -> list[Item]:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from stimuli.htest.rules import Rule
 
 DUPLICATES, LEAKS = "duplicates", "leaks"
+REPEATS = "repeats"
+"""The name, beside covariates that vary by design, of texts that are repeated by design."""
 _SHOWN_BEFORE = ("exemplar", "practice")
 _FEWEST_WORDS = 3
 
@@ -63,9 +65,10 @@ class DuplicateText:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Texts that several test items show."""
+    """Texts that several test items show; ``by_design``: the study repeats them on purpose."""
 
     doubles: tuple[DuplicateText, ...]
+    by_design: bool = False
 
     def findings(self) -> list[AuditFinding]:
         """Return contradictions first, then duplicate texts, then texts that differ only in case."""
@@ -75,10 +78,11 @@ class Duplicates:
             same = [double.text for double in doubles if double.kind == "same" and not double.contradicts]
             before = [double.text for double in doubles if double.kind == "intact"]
             near = [double.text for double in doubles if double.kind == "folded" and len(double.answers) < 2]
+            usual: Level = "look" if self.by_design else "mend"
             rows: tuple[tuple[Level, str, list[str]], ...] = (
                 ("grave", "one text under two answers", clash),
-                ("mend", f"{counted(len(same), 'text')} shown by several test items", same),
-                ("mend", "the same intact text in several items", before),
+                (usual, f"{counted(len(same), 'text')} shown by several test items", same),
+                (usual, "the same intact text in several items", before),
                 ("look", f"{counted(len(near), 'text')} the same but for case or spaces", near),
             )
             findings += [
@@ -131,7 +135,7 @@ class Leaks:
         return findings
 
 
-def duplicates(items: Sequence[Item]) -> Duplicates:
+def duplicates(items: Sequence[Item], *, by_design: bool = False) -> Duplicates:
     """Return texts that several test items of one set show; each item counts once per condition."""
     doubles: list[DuplicateText] = []
     shown = (item for item in items if item.provenance["operation"] != WITHHELD)
@@ -143,7 +147,7 @@ def duplicates(items: Sequence[Item]) -> Duplicates:
         intact = ["\n".join({**item.shown, **item.intact}[name] for name in item.shown) for item in changed]
         before = _doubles(set_name, "intact", changed, intact)
         doubles += same + [double for double in (*near, *before) if double.items not in known]
-    return Duplicates(tuple(doubles))
+    return Duplicates(tuple(doubles), by_design)
 
 
 def _doubles(set_name: str, kind: str, items: Sequence[Item], texts: Sequence[str]) -> list[DuplicateText]:
@@ -459,7 +463,10 @@ def audit_items(items: Sequence[Item], *, shortcut: bool = True, **settings: Any
     changed = changes(test, study.language, aside=aside)
     sections: dict[str, tuple[Any, str]] = {
         "balance": (balance, "no covariate, or no two groups to compare"),
-        "duplicates": (duplicates(test) if test else None, "no test items"),
+        "duplicates": (
+            duplicates(test, by_design=REPEATS in study.by_design) if test else None,
+            "no test items",
+        ),
         "labels": (labels(items), "no rule to hold answers against"),
         "leaks": (leaks(items), "no exemplars, practice items or questions"),
         "changes": (changed, "no condition changes words"),

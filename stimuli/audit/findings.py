@@ -69,7 +69,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def quoted(texts: Sequence[str], most: int = 3) -> str:
     """Return the first few texts in quotation marks, and how many more there are."""
-    shown = ", ".join(f"“{text}”" for text in texts[:most])
+    shown = ", ".join(f"“{' '.join(text.split())}”" for text in texts[:most])
     return shown + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
