@@ -112,6 +112,14 @@ def practice_rows(study: Study, set_name: str, i: int, remarks: list[str]) -> Co
     name = str(study.get("procedure", i, "practice", "items"))
     table = table_beside(study, study.folder / name)
     columns = table.description.columns
+    # practice may have the names of the materials' own columns
+    called: Mapping[str, str] = study.get("materials", "columns", default={})
+    named_alike = {
+        wanted: str(own) for wanted, own in called.items() if str(own) in columns and wanted not in columns
+    }
+    if named_alike:
+        table = table_beside(study, study.folder / name, columns=named_alike)
+        columns = table.description.columns
     remarks += [
         f"{name}: {remark}" for remark in unread_columns(name, columns, known_columns(study, set_name))
     ]

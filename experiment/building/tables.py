@@ -265,6 +265,11 @@ def _matched(
     if study.crossing.rows:
         matching = match_sets(candidates, on, set_size, seed=study.seed, missing=missing).require()
         retained = set(chain.from_iterable(matching.sets.values()))
+        if not retained:
+            raise UserError(
+                f"no rows of {' and '.join(matching.sets)} are alike in {', '.join(on)}, so that no item is left",
+                mend="Allow larger differences, match on fewer covariates, or add rows.",
+            )
         return [item for item in items if item.item_id in retained], _report_matching(matching, "sets", on)
     together = [MatchCandidate(candidate.id, "all", candidate.covariates) for candidate in candidates]
     versions = len(items) // len(candidates)

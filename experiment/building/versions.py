@@ -241,8 +241,14 @@ class _VersionReader:
         return brought[number % len(brought)]
 
     def _brings(self, row: Row, levels: Levels) -> bool:
-        """Return whether a filler has a sentence at some levels."""
-        return bool(str(_at_levels(row, self.factors, levels, self.unnamed).get(SENTENCE) or "").strip())
+        """Return whether a filler has a sentence at some levels, and a version of each field of which it has any."""
+        versions: dict[str, list[bool]] = {}
+        for column in self.wide:
+            if str(row.get(column) or "").strip():
+                is_of_levels = _levels_of_column(column, self.factors).items() <= levels.items()
+                versions.setdefault(column.partition(":")[0], []).append(is_of_levels)
+        has_sentence = str(_at_levels(row, self.factors, levels, self.unnamed).get(SENTENCE) or "").strip()
+        return bool(has_sentence) and all(map(any, versions.values()))
 
     def _by_levels(self, item: str, rows: Sequence[Version]) -> dict[tuple[str, ...], Version]:
         """Return the rows of an item by their levels; raise an error for a level that is unknown, missing or there twice."""
