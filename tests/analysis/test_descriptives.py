@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,6 +34,11 @@ from tests.analysis.letter_study import LEVELS, study_rows
 POSITIONS = tuple(LEVELS)
 
 
+def used_trials(handover: Make, **readers: Any) -> pd.DataFrame:
+    trials = load(handover(**readers)).trials
+    return trials[trials["excluded_reason"].isna()].copy()
+
+
 @pytest.mark.parametrize(("right", "n"), [(0, 12), (7, 48), (48, 48)])
 def test_wilson_interval_agrees_with_statsmodels(right: int, n: int) -> None:
     assert wilson(right / n, n) == pytest.approx(proportion_confint(right, n, method="wilson"), abs=1e-9)
@@ -45,8 +52,7 @@ def test_within_participant_intervals_ignore_differences_between_participants() 
 
 
 def test_conditions_between_participants_have_student_s_intervals_over_participants(handover: Make) -> None:
-    trials = load(handover(human=12, items=12)).trials
-    used = trials[trials["excluded_reason"].isna()]
+    used = used_trials(handover, human=12, items=12)
     own = used["reader"].str[1:].astype(int) % len(POSITIONS)
     apart = used[used["position"] == own.map(dict(enumerate(POSITIONS)))]
     cells = describe(apart, MEASURES["correct"], "position", POSITIONS)
@@ -54,9 +60,8 @@ def test_conditions_between_participants_have_student_s_intervals_over_participa
     for cell in cells:
         shown = apart[apart["position"] == cell.level]
         means = shown["correct"].fillna(0).astype(float).groupby(shown["reader"]).mean()
-        assert (cell.interval == ALIKE_BETWEEN) == (means.nunique() == 1), (
-            "participants who do not differ tell of no others"
-        )
+        # participants who do not differ tell of no others
+        assert (cell.interval == ALIKE_BETWEEN) == (means.nunique() == 1)
         if cell.interval == ALIKE_BETWEEN:
             assert np.isnan([cell.low, cell.high]).all()
             continue
@@ -103,13 +108,11 @@ def test_a_mixed_design_has_within_participant_intervals_in_each_group() -> None
     draw = np.random.default_rng(3)
     values = {"de": draw.normal(0.6, 0.1, (5, 2)), "en": draw.normal(0.5, 0.1, (7, 2))}
     rows = pd.DataFrame(
-        [
-            {"reader": f"{group}{i}", "cell": f"{form}/{group}", "value": value}
-            for group, means in values.items()
-            for i, both in enumerate(means)
-            for form, value in zip(("intact", "mild"), both, strict=True)
-        ]
-    ).assign(reader_group="human", reader_kind="human")
+        (f"{group}{i}", f"{form}/{group}", value)
+        for group, means in values.items()
+        for i, both in enumerate(means)
+        for form, value in zip(("intact", "mild"), both, strict=True)
+    ).set_axis(["reader", "cell", "value"], axis=1).assign(reader_group="human", reader_kind="human")  # fmt: skip
     cells = ("intact/de", "intact/en", "mild/de", "mild/en")
     found = {cell.level: cell for cell in describe_rows(rows, MEASURES["correct"], "cell", cells)}
     for group, means in values.items():
@@ -120,8 +123,7 @@ def test_a_mixed_design_has_within_participant_intervals_in_each_group() -> None
 
 
 def test_a_timeout_counts_as_wrong_and_valid_only_stands_beside_it(handover: Make) -> None:
-    trials = load(handover(human=2, items=8, timeouts=0.0)).trials
-    used = trials[trials["excluded_reason"].isna()].copy()
+    used = used_trials(handover, human=2, items=8, timeouts=0.0)
     used["correct"] = 1.0
     late = used.index[used["position"] == "final"][:1]
     used.loc[late, ["correct", "response_status"]] = [None, "timeout"]
@@ -134,16 +136,14 @@ def test_a_timeout_counts_as_wrong_and_valid_only_stands_beside_it(handover: Mak
 
 
 def test_people_are_averaged_by_participant_and_models_over_items(handover: Make) -> None:
-    trials = load(handover(human=5, models=("restorer",), items=12)).trials
-    used = trials[trials["excluded_reason"].isna()]
+    used = used_trials(handover, human=5, models=("restorer",), items=12)
     cells = describe(used, MEASURES["correct"], "position", POSITIONS)
     assert {(cell.group, cell.units) for cell in cells} == {("human", 5), ("restorer", 12)}
     assert all(np.isnan(cell.sd) for cell in cells if cell.group == "restorer")
 
 
 def test_accuracy_cost_is_in_percentage_points_lost(handover: Make) -> None:
-    trials = load(handover(models=("restorer",), items=8)).trials
-    used = trials[trials["excluded_reason"].isna()].copy()
+    used = used_trials(handover, models=("restorer",), items=8)
     used["correct"] = (used["position"] == "intact") | (used["item_id"] > "s04")
     found = {one.level: one for one in costs_by_level(used, MEASURES["correct"], "position", POSITIONS, "s")}
     assert found["final"].cost == pytest.approx(50.0)
@@ -156,11 +156,9 @@ def test_an_answer_that_nobody_judged_is_in_no_mean(handover: Make) -> None:
     intact = rows.index[(rows["position"] == "intact") & ~rows["is_practice"].astype(bool)]
     rows.loc[intact, "correct"] = True
     rows.loc[intact[:2], "correct"] = None
-    trials = load(handover(rows)).trials
-    used = trials[trials["excluded_reason"].isna()]
-    cell = next(
-        c for c in describe(used, MEASURES["correct"], "position", ("intact", "final")) if c.level == "intact"
-    )
+    used = used_trials(handover, rows=rows)
+    cells = describe(used, MEASURES["correct"], "position", ("intact", "final"))
+    (cell,) = (one for one in cells if one.level == "intact")
     assert (cell.trials, cell.mean) == (len(intact) - 2, 1.0)
     row = accuracy(used, ["position"], resamples=0).set_index("position").loc["intact"]
     assert (row["trials"], row["wrong"]) == (len(intact) - 2, 1.0)
@@ -168,8 +166,7 @@ def test_an_answer_that_nobody_judged_is_in_no_mean(handover: Make) -> None:
 
 def test_missing_answers_are_no_errors_where_valid_ones_are_never_judged(handover: Make) -> None:
     """A summary that is not there is not wrong while no summary is right: accuracy would be made of failures alone."""
-    trials = load(handover(human=3, items=8, timeouts=0.0)).trials
-    used = trials[trials["excluded_reason"].isna()].copy()
+    used = used_trials(handover, human=3, items=8, timeouts=0.0)
     used["correct"] = np.nan
     used.loc[used.index[:2], "response_status"] = "empty"
     assert not judged(used).any()
@@ -182,8 +179,7 @@ def test_missing_answers_are_no_errors_where_valid_ones_are_never_judged(handove
 
 def test_missing_answers_of_a_model_are_no_errors_where_only_people_are_judged(handover: Make) -> None:
     """A published scorer gives models a score alone, whereas people are right or wrong."""
-    trials = load(handover(human=3, models=("m",), items=8, timeouts=0.0)).trials
-    used = trials[trials["excluded_reason"].isna()].copy()
+    used = used_trials(handover, human=3, models=("m",), items=8, timeouts=0.0)
     own = used.index[used["reader_group"] == "m"]
     used.loc[own, "correct"] = np.nan
     used.loc[own[:2], "response_status"] = "unparsed"

@@ -68,12 +68,8 @@ def test_svg_and_png_of_a_figure_show_the_same_part_of_it(tmp_path: Path, layout
         # what stands outside of the axes is inside of the picture: its margin is white all around
         grey = picture.convert("L")
         wide, high = grey.size
-        for box in (
-            (0, 0, wide, 12),
-            (0, high - 12, wide, high),
-            (0, 0, 12, high),
-            (wide - 12, 0, wide, high),
-        ):
+        top, left = (0, 0, wide, 12), (0, 0, 12, high)
+        for box in (top, left, (0, high - 12, wide, high), (wide - 12, 0, wide, high)):
             assert grey.crop(box).getextrema() == (255, 255)
         dark = np.flatnonzero(np.asarray(grey).min(axis=0) < 200)
         assert dark[0] < 60 and dark[-1] > wide - 60
@@ -83,10 +79,8 @@ NAMES = {
     "short": ["intact", "initial", "internal", "final"],
     "two words": ["unverändert", "Anfang vertauscht", "Inneres vertauscht", "Schluss vertauscht"],
     "long": [
-        "unveraendert",
-        "vertauschte_Anfangsbuchstaben_des_Wort",
-        "Buchstabendreher_im_Inneren_der_Woerter",
-        "vertauschte_Schlussbuchstaben_des_Worts",
+        *("unveraendert", "vertauschte_Anfangsbuchstaben_des_Wort"),
+        *("Buchstabendreher_im_Inneren_der_Woerter", "vertauschte_Schlussbuchstaben_des_Worts"),
     ],
     "many": [
         "intact",
@@ -204,11 +198,8 @@ def test_the_label_of_a_mean_rounds_the_number_in_its_table() -> None:
     row = conditions(trials(POSITIONS, 12, 1, 0))
     for mean, label in ((0.575 - 1e-12, "58"), (0.975, "98"), (0.57449, "57")):
         cells = [replace(cell, mean=mean, low=mean - 0.1, high=mean + 0.02) for cell in row.cells]
-        texts = {
-            text.get_text()
-            for axes in condition_figure("one", [replace(row, cells=cells)]).figure.axes
-            for text in axes.texts
-        }
+        figure = condition_figure("one", [replace(row, cells=cells)]).figure
+        texts = {text.get_text() for axes in figure.axes for text in axes.texts}
         assert label in texts, (mean, texts)
 
 
@@ -219,12 +210,8 @@ def test_labels_of_low_rows_stay_inside_their_panel() -> None:
         cells = [replace(cell, mean=(low + high) / 2, low=low, high=high) for cell in row.cells]
         figure = condition_figure("many", [replace(row, cells=cells)]).figure
         figure.draw_without_rendering()
-        labels = [
-            (text, axes)
-            for axes in figure.axes
-            for text in axes.texts
-            if text.get_text() == f"{50 * (low + high):.0f}"
-        ]
+        texts = ((text, axes) for axes in figure.axes for text in axes.texts)
+        labels = [one for one in texts if one[0].get_text() == f"{50 * (low + high):.0f}"]
         assert len(labels) == len(cells), "also of an interval that fills the panel"
         assert all(text.get_window_extent().x0 >= axes.get_window_extent().x0 for text, axes in labels)
 
@@ -254,11 +241,8 @@ def test_conditions_are_rows_in_design_order_and_no_line_joins_them(row: Conditi
 
 def test_twelve_models_in_six_conditions_are_small_multiples_with_the_main_contrasts_below() -> None:
     levels = (*POSITIONS, "two in a row", "all letters swapped")
-    readers = [
-        ("human", "People"),
-        *((f"model-{one}", f"model-{one}") for one in range(12)),
-        ("", "vs. model-3"),
-    ]
+    models = [f"model-{one}" for one in range(12)]
+    readers = [("human", "People"), *zip(models, models, strict=True), ("", "vs. model-3")]
     effects = tuple(
         Effect(label, name, group, -5.0, -9.0, -1.0, "Fragile", uncertain=True)
         for label in ("initial − intact", "final − intact")
@@ -266,8 +250,7 @@ def test_twelve_models_in_six_conditions_are_small_multiples_with_the_main_contr
     )  # fmt: skip
     drawing = condition_figure("many", [conditions(trials(levels, 6, 12, 2), levels=levels, effects=effects)])
     assert drawing.figure.get_figheight() <= TALLEST and len(titles(drawing)) == 14
-    (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
-    texts = [one.get_text() for one in forest.texts]
+    texts = [one.get_text() for one in forest_of(drawing).texts]
     assert texts.count("People") == texts.count("vs. model-3") == 2 and texts.count("Fragile") == MOST_BELOW
     assert f"{len(effects) - MOST_BELOW} further" in drawing.note
     letters = [one.get_fontsize() for axes in drawing.figure.axes for one in axes.texts]
@@ -353,7 +336,7 @@ def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     content = gather(load(write_handover(tmp_path_factory.mktemp("drawn"), rows, planned=planned)))
     drawing = content.figures[0].drawing
     assert drawing.effects and "gaps" in drawing.note, "contrasts of missing answers are in the table alone"
-    (forest,) = [axes for axes in drawing.figure.axes if axes.get_label() == CONTRASTS]
+    forest = forest_of(drawing)
     drawn = [tuple(bar[:, 0]) for bars in forest.collections for bar in bars.get_segments()]
     section = content.planned[0]
     for one in section.analysis.contrasts:

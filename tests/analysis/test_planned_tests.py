@@ -17,7 +17,7 @@ from analysis import Tables, load
 from analysis.contrasts import one_sided
 from analysis.frames import check_own_formula
 from analysis.multiple_comparisons import by_largest_t, two_one_sided
-from analysis.plan import MEASURES, PLANNABLE, Bound, PlanFault, read_bound
+from analysis.plan import MEASURES, PLANNABLE, PlanFault, read_bound
 from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
@@ -193,12 +193,8 @@ def test_a_plan_leaves_out_more_than_the_study_and_says_how_much(
     assert all_of_them.model is not None and fewer.model is not None
     assert fewer.model.rows < all_of_them.model.rows
     left_out = all_of_them.model.rows - fewer.model.rows
-    assert any(
-        f"{all_of_them.model.rows:,} trials" in remark
-        and f"{left_out:,} (" in remark
-        and "outside 800 ms to 2 s" in remark
-        for remark in fewer.remarks
-    )
+    parts = f"{all_of_them.model.rows:,} trials", f"{left_out:,} (", "outside 800 ms to 2 s"
+    assert any(all(part in remark for part in parts) for remark in fewer.remarks)
 
 
 def test_every_departure_from_a_plan_is_told(handover: Make) -> None:
@@ -281,10 +277,8 @@ def test_readers_count_as_equivalent_by_a_bound_that_was_frozen_before_people_al
     (plan,) = with_bounds_fixed_beforehand([analyses[0].plan], tables.dictionary)
     assert (plan.equivalence is None) == bool(why)
     assert [why in remark for remark in plan.remarks] == [True] * bool(why)
-    told = [
-        one for one in standing_of(tables, [replace(analyses[0], plan=plan)]).departures if "bound" in one
-    ]
-    assert told == [f"a: {remark}" for remark in plan.remarks]
+    departures = standing_of(tables, [replace(analyses[0], plan=plan)]).departures
+    assert [one for one in departures if "bound" in one] == [f"a: {remark}" for remark in plan.remarks]
 
 
 def test_a_planned_comparison_stays_in_its_family_where_its_reader_has_no_trials(handover: Make) -> None:
@@ -350,19 +344,15 @@ def test_a_comparison_across_measures_that_cannot_be_made_stays_in_its_equivalen
     by = {(one.label, one.groups): one for one in models.contrasts}
     made, lost = (by["initial − internal", ("human", name)] for name in ("restorer", "second"))
     assert made.estimable and not lost.estimable and "no trials" in lost.left_out
-    assert made.equivalence is not None and made.equivalence.family > 1
-    assert made.equivalence.p_adjusted == pytest.approx(
-        min(1.0, made.equivalence.family * made.equivalence.p)
-    )
+    test = made.equivalence
+    assert test is not None and test.family > 1
+    assert test.p_adjusted == pytest.approx(min(1.0, test.family * test.p))
 
 
 def test_readers_are_equivalent_where_the_interval_lies_inside_the_bound() -> None:
-    bound = Bound(5.0, "points", "5 points")
-    near = two_one_sided(1.0, 2.0, None, bound.half_width, 0.05)
-    assert near.equivalent and (near.low, near.high) == pytest.approx(
-        (1 - 1.6449 * 2, 1 + 1.6449 * 2), abs=1e-3
-    )
-    wide = two_one_sided(1.0, 3.0, None, bound.half_width, 0.05)
+    near, wide = (two_one_sided(1.0, se, None, 5.0, 0.05) for se in (2.0, 3.0))
+    assert near.equivalent
+    assert (near.low, near.high) == pytest.approx((1 - 1.6449 * 2, 1 + 1.6449 * 2), abs=1e-3)
     assert not wide.equivalent and wide.high > 5.0
     assert near.p == pytest.approx(0.02275, abs=1e-5)  # z = (1 - 5) / 2
 

@@ -126,12 +126,8 @@ def test_power_of_a_crossed_contrast_is_the_analytic_one() -> None:
 def test_exclusions_of_a_plan_leave_the_drawn_trials_as_they_are() -> None:
     """A plan that leaves out wrong answers or slow trials ended in a traceback."""
     question = of_times(0.1)
-    rules = {
-        "trials": {"rt": "outside 200 ms to 6 s"},
-        "answers": "wrong",
-        "sessions": {"too_fast": "above 20%"},
-    }
-    excluding = replace(question, plan=replace(TIMES, exclude=rules))
+    of_times_and_sessions = {"trials": {"rt": "outside 200 ms to 6 s"}, "sessions": {"too_fast": "above 20%"}}
+    excluding = replace(question, plan=replace(TIMES, exclude={**of_times_and_sessions, "answers": "wrong"}))
     sizes = Sizes(participants=8, items=8)
     assert SimulatedDesign(excluding, sizes).data.rows.equals(SimulatedDesign(question, sizes).data.rows)
 
@@ -207,10 +203,8 @@ def test_drawn_answers_have_the_means_that_were_given() -> None:
     error = shares.std(axis=0) / np.sqrt(600)
     for place, cell in enumerate(cells):
         assert abs(shares[:, place].mean() - means[cell]) < 3.5 * error[place]
-    given = [
-        EffectStatement("mean", "human", "intact", 900.0),
-        EffectStatement("effect", "human", "swapped", 50.0),
-    ]
+    effect = EffectStatement("effect", "human", "swapped", 50.0)
+    given = [EffectStatement("mean", "human", "intact", 900.0), effect]
     times = assumed(TIMES, {"human": "human"}, given, "test")
     study = SimulatedDesign(SimulationQuestion(TIMES, times, "crossed", 1), Sizes(400, 200))
     drawn = np.exp(study.table.assign(y=study.draw(0)).set_index("spelling")["y"]).groupby("spelling").mean()
@@ -219,19 +213,9 @@ def test_drawn_answers_have_the_means_that_were_given() -> None:
 
 
 def curve(powers: list[float], sizes: list[int], studies: int = 1000) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "kind": "difference",
-            "contrast": "a − b",
-            "readers": "human",
-            "participants": sizes,
-            "items": 10,
-            "prompts": 1,
-            "replicates": 1,
-            "studies": studies,
-            "found": [round(studies * power) for power in powers],
-        }
-    )
+    found = [round(studies * power) for power in powers]
+    table = pd.DataFrame({"participants": sizes, "found": found}).assign(studies=studies, items=10)
+    return table.assign(kind="difference", contrast="a − b", readers="human", prompts=1, replicates=1)
 
 
 def test_the_needed_number_is_that_of_the_true_curve() -> None:
@@ -248,9 +232,7 @@ def test_the_needed_number_is_that_of_the_true_curve() -> None:
 
 def test_a_power_out_of_reach_or_reached_at_once_is_said_so() -> None:
     far = needed(curve([0.1, 0.2], [10, 20]), 0.8).to_dict("records")[0]
-    assert far["reached"] == "no"
-    assert np.isnan(far["number"])
-    assert np.isnan(far["high"])
+    assert far["reached"] == "no" and np.isnan([far["number"], far["high"]]).all()
     near = needed(curve([0.9, 0.99], [10, 20]), 0.8).to_dict("records")[0]
     assert (near["reached"], near["number"]) == ("at the smallest", 10)
     assert needed(curve([0.9], [10]), 0.8).empty
@@ -310,11 +292,8 @@ def test_tokens_latency_and_surprisal_of_models_are_simulated_without_participan
     assert table.loc["big", "mean_estimate"] == pytest.approx(effect, abs=near)
     assert table.loc["big", "power"] > table.loc["small", "power"]
     text = tell(question, outcomes, 0.8).text()
-    means = (
-        question.plan.measure.unit
-        if question.plan.measure.scale == "raw"
-        else f"geometric means, {question.plan.measure.unit}"
-    )
+    measure = question.plan.measure
+    means = measure.unit if measure.scale == "raw" else f"geometric means, {measure.unit}"
     heading = text.split("Power\n")[1].split("\n")[0]
     assert f"Assumed means ({means})" in text and "items" in heading and "participants" not in heading
 

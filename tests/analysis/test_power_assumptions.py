@@ -30,22 +30,19 @@ from tests.analysis.conftest import Make
 from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
 
 KINDS = {"human": "human", "gpt": "model"}
+SWAPPED = (LevelDifference("swapped", "intact"),)
 PLAN = Plan(
-    "comprehension",
-    True,
-    MEASURES["correct"],
-    "spelling",
-    ("intact", "swapped"),
-    ("human", "gpt"),
-    (LevelDifference("swapped", "intact"),),
+    "comprehension", True, MEASURES["correct"], "spelling", ("intact", "swapped"), ("human", "gpt"), SWAPPED
 )
 TIMES = replace(PLAN, name="reading", measure=MEASURES["reading_time"], groups=("human",))
-MEANS = [
-    EffectStatement("mean", "human", "intact", 90.0),
-    EffectStatement("mean", "human", "swapped", 80.0),
-    EffectStatement("mean", "gpt", "intact", 95.0),
-    EffectStatement("mean", "gpt", "swapped", 85.0),
-]
+Said = EffectStatement
+CELLS = {
+    ("human", "intact"): 90.0,
+    ("human", "swapped"): 80.0,
+    ("gpt", "intact"): 95.0,
+    ("gpt", "swapped"): 85.0,
+}
+MEANS = [Said("mean", *cell, value) for cell, value in CELLS.items()]
 
 
 def test_a_mean_in_percent_is_an_average_over_participants_and_items() -> None:
@@ -63,7 +60,7 @@ def test_a_mean_in_percent_is_an_average_over_participants_and_items() -> None:
     [(-10.0, "points", None), (-0.7, "log_odds", -0.7), (0.5, "odds_ratio", np.log(0.5))],
 )
 def test_effects_are_counted_from_the_reference(value: float, unit: str, difference: float | None) -> None:
-    found = assumed(PLAN, KINDS, [*MEANS, EffectStatement("effect", "human", "swapped", value, unit)], "test")
+    found = assumed(PLAN, KINDS, [*MEANS, Said("effect", "human", "swapped", value, unit)], "test")
     if difference is None:
         assert found.mean(PLAN, "human", "swapped") == pytest.approx(80)
         assert found.effect(PLAN, PLAN.contrasts[0], ("human",)) == pytest.approx(-10)
@@ -76,10 +73,7 @@ def test_effects_are_counted_from_the_reference(value: float, unit: str, differe
     ("value", "unit", "ratio"), [(10.0, "percent", 1.1), (1.1, "ratio", 1.1), (0.1, "log", np.exp(0.1))]
 )
 def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> None:
-    given = [
-        EffectStatement("mean", "human", "intact", 800.0),
-        EffectStatement("effect", "human", "swapped", value, unit),
-    ]
+    given = [Said("mean", "human", "intact", 800.0), Said("effect", "human", "swapped", value, unit)]
     found = assumed(TIMES, {"human": "human"}, given, "test")
     assert np.exp(found.effect(TIMES, TIMES.contrasts[0], ("human",))) == pytest.approx(ratio)
     assert found.mean(TIMES, "human", "intact") < 800
@@ -88,20 +82,20 @@ def test_effects_on_times_are_ratios(value: float, unit: str, ratio: float) -> N
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ([EffectStatement("mean", "humans", "intact", 90)], "'human'"),
-        ([EffectStatement("mean", "human", "intakt", 90)], "'intact'"),
-        ([EffectStatement("mean", "human", "intact", 90, "ms")], "unit 'ms'"),
-        ([EffectStatement("mean", "human", "intact", 100)], "both excluded"),
-        ([EffectStatement("mean", "human", "intact", float("nan"))], "nan"),
-        ([EffectStatement("mode", "human", "intact", 90)], "quantity 'mode'"),
-        ([EffectStatement("effect", "human", "intact", 5)], "'intact' .*reference"),
-        ([EffectStatement("effect", "human", "swapped", -5)], "human .*intact"),
-        ([EffectStatement("sd", "participants", "", 1)], "'participant'"),
-        ([EffectStatement("sd", "item", "", -1)], "0 or more"),
-        ([EffectStatement("correlation", "item", "", 1.5)], "-1 and 1"),
+        ([Said("mean", "humans", "intact", 90)], "'human'"),
+        ([Said("mean", "human", "intakt", 90)], "'intact'"),
+        ([Said("mean", "human", "intact", 90, "ms")], "unit 'ms'"),
+        ([Said("mean", "human", "intact", 100)], "both excluded"),
+        ([Said("mean", "human", "intact", float("nan"))], "nan"),
+        ([Said("mode", "human", "intact", 90)], "quantity 'mode'"),
+        ([Said("effect", "human", "intact", 5)], "'intact' .*reference"),
+        ([Said("effect", "human", "swapped", -5)], "human .*intact"),
+        ([Said("sd", "participants", "", 1)], "'participant'"),
+        ([Said("sd", "item", "", -1)], "0 or more"),
+        ([Said("correlation", "item", "", 1.5)], "-1 and 1"),
         ([*MEANS[:3]], "gpt .*swapped"),
-        ([*MEANS, EffectStatement("effect", "human", "swapped", -95)], "0 and 100"),
-        ([*MEANS, EffectStatement("effect", "human", "swapped", -1, "odds_ratio")], "ratio"),
+        ([*MEANS, Said("effect", "human", "swapped", -95)], "0 and 100"),
+        ([*MEANS, Said("effect", "human", "swapped", -1, "odds_ratio")], "ratio"),
     ],
 )
 def test_what_makes_no_sense_is_told(given: list[EffectStatement], told: str) -> None:
@@ -196,17 +190,16 @@ def test_a_pilot_of_times_brings_its_residual_and_open_groups_can_be_given(hando
     plan = replace(TIMES, factor="position", levels=tuple(LEVELS))
     found = from_pilot(plan, tables, {"human": "human"})
     assert found.sigma == pytest.approx(0.3, abs=0.05)
-    assert found.cells["human", "initial"] - found.cells["human", "intact"] == pytest.approx(
-        TIME["initial"], abs=0.1
-    )
+    effect = found.cells["human", "initial"] - found.cells["human", "intact"]
+    assert effect == pytest.approx(TIME["initial"], abs=0.1)
     accuracy = replace(PLAN, factor="position", levels=tuple(LEVELS))
     known = from_pilot(accuracy, tables, KINDS)
     with pytest.raises(UserError, match=r"gpt .*intact"):
         assumed(accuracy, KINDS, [], "test", known)
-    filled = assumed(accuracy, KINDS, [EffectStatement("mean", "gpt", c, 90) for c in LEVELS], "test", known)
+    filled = assumed(accuracy, KINDS, [Said("mean", "gpt", c, 90) for c in LEVELS], "test", known)
     assert filled.mean(accuracy, "gpt", "final") == pytest.approx(90)
     with pytest.raises(UserError, match=r"pilot .*'item'"):
-        assumed(accuracy, KINDS, [EffectStatement("sd", "item", "", 1)], "test", known)
+        assumed(accuracy, KINDS, [Said("sd", "item", "", 1)], "test", known)
 
 
 def test_variances_come_from_a_pilot_by_moments() -> None:
@@ -218,14 +211,13 @@ def test_variances_come_from_a_pilot_by_moments() -> None:
         "item_slope": 0.4,
         "item_models": 1.2,
     }
-    given = [EffectStatement("sd", name, "", value) for name, value in spreads.items()]
+    given = [Said("sd", name, "", value) for name, value in spreads.items()]
     truth = assumed(PLAN, KINDS, [*MEANS, *given], "test")
     study = SimulatedDesign(SimulationQuestion(PLAN, truth, "latin_square", 1), Sizes(60, 100, 1, 5))
     rows = study.table
     people, model = rows[rows["reader_group"] == "human"], rows[rows["reader_group"] == "gpt"]
-    layout = EstimateLayout(
-        PLAN.levels, tuple(pd.unique(rows["item_id"])), tuple(pd.unique(people["reader"]))
-    )
+    items, readers = (tuple(pd.unique(names)) for names in (rows["item_id"], people["reader"]))
+    layout = EstimateLayout(PLAN.levels, items, readers)
     made = []
     for number in range(10):
         y = study.draw(number)
@@ -282,18 +274,12 @@ def test_a_fit_that_says_something_else_is_told(
 
 def test_correlations_that_contradict_each_other_are_told() -> None:
     plan = replace(PLAN, levels=("intact", "a", "b", "c"))
-    cells = [EffectStatement("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
+    cells = [Said("mean", group, level, 90.0) for group in plan.groups for level in plan.levels]
     with pytest.raises(UserError, match="correlations of participant"):
-        assumed(plan, KINDS, [*cells, EffectStatement("correlation", "participant", "", -1.0)], "test")
+        assumed(plan, KINDS, [*cells, Said("correlation", "participant", "", -1.0)], "test")
 
 
-@pytest.mark.parametrize(
-    ("sizes", "told"),
-    [
-        (((1,), (8,), (1,), (1,)), "participants: 1 "),
-        (((), (8,), (1,), (1,)), "participants"),
-    ],
-)
-def test_sizes_that_are_none_are_told(sizes: tuple[tuple[int, ...], ...], told: str) -> None:
+@pytest.mark.parametrize(("participants", "told"), [((1,), "participants: 1 "), ((), "participants")])
+def test_sizes_that_are_none_are_told(participants: tuple[int, ...], told: str) -> None:
     with pytest.raises(UserError, match=told):
-        grid(*sizes)
+        grid(participants, (8,), (1,), (1,))

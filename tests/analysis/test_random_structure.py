@@ -25,7 +25,7 @@ from analysis.report.chapters.companions import write
 from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import PLANNED, study_rows
+from tests.analysis.letter_study import PLANNED, study_rows, timed_out
 
 PEOPLE = "(0 + people + people_initial + people_internal + people_final | participant)"
 
@@ -140,9 +140,7 @@ class TestWhereItStarts:
         self, handover: Make, share: float, is_sloped: bool
     ) -> None:
         rows = repeated(study_rows(human=24, models=("a", "b"), items=48, timeouts=0.0), sessions=4)
-        lost = np.random.default_rng(3).random(len(rows)) < share
-        rows["response_status"] = rows["response_status"].mask(lost, "timeout")
-        rows["correct"] = rows["correct"].astype(object).mask(lost, None)
+        rows = timed_out(rows, np.random.default_rng(3).random(len(rows)) < share)
         tables = load(handover(rows, dictionary={"planned": planned("human", "a", "b")}))
         plan = replace(plans(tables)[0], measure=MISSING)
         terms, remarks = justified(

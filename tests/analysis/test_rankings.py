@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,18 @@ from stimuli.errors import UserError
 from tests.analysis.letter_study import LEVELS, trial_rows, write_handover
 
 FLAT = {"intercept": 0.0, "initial": 0.0, "internal": 0.0, "final": 0.0}
+
+
+def answers(
+    name: str,
+    items: int,
+    draw: np.random.Generator,
+    shift: dict[str, float] = FLAT,
+    kind: str = "model",
+    **more: Any,
+) -> list[dict[str, Any]]:
+    """Return a reader's answers to every item in every condition."""
+    return trial_rows(name, kind, 0, items, draw, shift, None, all_conditions=True, timeouts=0, **more)
 
 
 def test_rank_correlation_is_exact() -> None:
@@ -73,21 +86,14 @@ def family_study(folder: Path, losses: dict[str, float], items: int = 400, **rea
     uniform = draw.random((items, len(LEVELS)))
     rows = []
     for name, loss in losses.items():
-        made = pd.DataFrame(
-            trial_rows(name, "model", 0, items, draw, FLAT, None, all_conditions=True, timeouts=0)
-        )
+        made = pd.DataFrame(answers(name, items, draw))
         at = made["item_id"].str[1:].where(~made["is_practice"], "1").astype(int) - 1
         level = made["position"].map({one: place for place, one in enumerate(LEVELS)}).fillna(0).astype(int)
         right = uniform[at, level] < np.where(level > 0, 0.9 - loss, 0.9)
         rows.append(made.assign(correct=right.astype(object), response_status="valid"))
-    told = {
-        name: {
-            "kind": "model",
-            "sessions": 1,
-            "settings": {"family": "F", "parameters": float(name[1:])} | readers.get(name, {}),
-        }
-        for name in losses
-    }
+    told: dict[str, Any] = {name: {"kind": "model", "sessions": 1} for name in losses}
+    for name, reader in told.items():
+        reader["settings"] = {"family": "F", "parameters": float(name[1:])} | readers.get(name, {})
     return load(write_handover(folder, pd.concat(rows, ignore_index=True), readers=told))
 
 
@@ -112,9 +118,7 @@ def recovery_study(folder: Path, recovered: dict[str, float], right: dict[str, f
     draw = np.random.default_rng(4)
     rows = []
     for name in recovered:
-        made = pd.DataFrame(
-            trial_rows(name, "model", 0, 120, draw, FLAT, None, all_conditions=True, timeouts=0)
-        )
+        made = pd.DataFrame(answers(name, 120, draw))
         task = made.assign(correct=draw.random(len(made)) < right[name], response_status="valid")
         typed = made.assign(
             trial_type="recover",
@@ -130,25 +134,21 @@ def recovery_study(folder: Path, recovered: dict[str, float], right: dict[str, f
 
 def test_the_order_of_models_in_recovery_is_held_against_that_in_the_task(tmp_path: Path) -> None:
     recovered = {"a": 0.2, "b": 0.4, "c": 0.6, "d": 0.8}
-    same = recovery_order(
-        recovery_study(tmp_path / "same", recovered, {"a": 0.3, "b": 0.5, "c": 0.7, "d": 0.9}),
-        "position",
-        resamples=300,
-    )
+    same, turned = (
+        recovery_order(
+            recovery_study(tmp_path / order, recovered, dict(zip("abcd", right, strict=True))),
+            "position", resamples=300,
+        )
+        for order, right in {"same": (0.3, 0.5, 0.7, 0.9), "turned": (0.9, 0.7, 0.5, 0.3)}.items()
+    )  # fmt: skip
     assert (same.correlation.tau, same.rho_low) == (1.0, 1.0)
     assert same.correlation.p == pytest.approx(2 / 24)
     assert list(same.table["recovery_rank"]) == [4, 3, 2, 1]
     assert same.table.set_index("model").loc["d", "recovery"] == pytest.approx(80, abs=2)
-    turned = recovery_order(
-        recovery_study(tmp_path / "turned", recovered, {"a": 0.9, "b": 0.7, "c": 0.5, "d": 0.3}),
-        "position",
-        resamples=300,
-    )
     assert turned.correlation.tau == -1.0 and turned.tau_high < 0
+    few = recovery_study(tmp_path / "few", {"a": 0.2, "b": 0.3}, {"a": 0.2, "b": 0.3})
     with pytest.raises(UserError, match=r"^2 models"):
-        recovery_order(
-            recovery_study(tmp_path / "few", {"a": 0.2, "b": 0.3}, {"a": 0.2, "b": 0.3}), "position"
-        )
+        recovery_order(few, "position")
 
 
 def pattern_study(
@@ -160,25 +160,12 @@ def pattern_study(
     items = len(next(iter(patterns.values()))) if patterns else 96
     for name, pattern in patterns.items():
         for session in range(sessions):
-            made = trial_rows(
-                name,
-                "model",
-                0,
-                items,
-                draw,
-                FLAT,
-                None,
-                all_conditions=True,
-                item_effects=pattern,
-                timeouts=0,
-            )
+            made = answers(name, items, draw, item_effects=pattern)
             told = {"session_id": f"{name}-{session}", "temperature": 1.0, "replicate": session + 1}
             rows += [row | told for row in made]
     for number in range(people):
         shift = FLAT | {level: float(draw.normal(0, slope_sd)) for level in LEVELS[1:]}
-        rows += trial_rows(
-            f"P{number:03d}", "human", 0, items, draw, shift, None, all_conditions=True, timeouts=0
-        )
+        rows += answers(f"P{number:03d}", items, draw, shift, "human")
     return load(write_handover(folder, pd.DataFrame(rows)))
 
 
@@ -246,7 +233,7 @@ def test_readers_who_err_independently_have_a_kappa_of_0_however_conditions_diff
     shift = {"intercept": 3.0, "initial": -5.0, "internal": -2.0, "final": -4.0}
     rows: list[dict[str, Any]] = []
     for name in ("a", "b"):
-        rows += trial_rows(name, "model", 0, 300, draw, shift, None, all_conditions=True, timeouts=0)
+        rows += answers(name, 300, draw, shift)
     found = error_consistency(error_vectors(load(write_handover(tmp_path, pd.DataFrame(rows))), "position"))
     assert found.iloc[0]["low"] < 0 < found.iloc[0]["high"]
     assert abs(found.iloc[0]["kappa"]) < 0.08
@@ -287,14 +274,7 @@ def test_the_ceiling_of_a_pair_is_what_either_side_agrees_with_itself(tmp_path: 
     pattern = draw.normal(0, 2, 80)
     tables = pattern_study(tmp_path, {"a": pattern, "b": pattern}, 3, people=4)
     found = error_consistency(error_vectors(tables, "position")).set_index(["one", "other"])
-    assert list(found.index) == [
-        ("human", "human"),
-        ("human", "a"),
-        ("human", "b"),
-        ("a", "a"),
-        ("a", "b"),
-        ("b", "b"),
-    ]
+    assert list(found.index) == list(combinations_with_replacement(("human", "a", "b"), 2))
     assert found.loc[("a", "a"), "pairs"] == 3 and found.loc[("a", "b"), "pairs"] == 9
     top = np.sqrt(found.loc[("a", "a"), "kappa"] * found.loc[("b", "b"), "kappa"])
     assert found.loc[("a", "b"), "ceiling"] == pytest.approx(top)

@@ -121,9 +121,7 @@ def test_a_model_without_a_maximum_is_no_check_and_its_numbers_are_not_printed(
     (analysis,) = (one.analysis for one in rehearsal.content.planned if one.analysis.companion is not None)
     assert analysis.model is not None
     assert not model_table(analysis, "before").withheld
-    has_check = [
-        "points" in method._analysis(rehearsal.tables, (analysis,), ())["checks"],
-    ]
+    has_check = ["points" in method._analysis(rehearsal.tables, (analysis,), ())["checks"]]
     monkeypatch.setattr(FittedModelResult, "runs_away", True)
     again = replace(analysis, model=replace(analysis.model))
     again = replace(again, companion=replace(analysis.companion, model=again.model))
@@ -148,11 +146,7 @@ def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(handover: Ma
 def test_figures_tables_trials_and_models_lie_beside_the_page(rehearsal: Rehearsal) -> None:
     folder = rehearsal.page.parent
     assert folder.name == "2026-11-21_10-00-00"
-    for name in (
-        "condition_correct_and_reading_time_position",
-        "cost_position",
-        "recovery",
-    ):
+    for name in ("condition_correct_and_reading_time_position", "cost_position", "recovery"):
         assert (folder / "figures" / f"{name}.svg").read_text("utf-8").count("<svg") == 1
         assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     shown = [path for path in sorted((folder / "tables").glob("*.csv")) if not path.stem.endswith("_full")]

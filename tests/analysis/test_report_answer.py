@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -196,14 +197,12 @@ def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_q
     section = content.planned[0]
     one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
     many = [replace(one, first=f"c{place}", second=f"d{place}") for place in range(8)]
-    first, second = (
-        replace(section, analysis=replace(section.analysis, contrasts=tuple(own))) for own in (many, [one])
-    )
+    analyses = (replace(section.analysis, contrasts=tuple(own)) for own in (many, [one]))
+    first, second = (replace(section, analysis=analysis) for analysis in analyses)
     both = replace(content, planned=(first, second))
     told = findings(both)[:MOST_FINDINGS]
-    assert [found.question for found in told].count(
-        findings(replace(content, planned=(second,)))[0].question
-    ) == 1
+    asked = findings(replace(content, planned=(second,)))[0].question
+    assert [found.question for found in told].count(asked) == 1
     assert sum(bool(re.search(r"\bc\d", found.question)) for found in told) == MOST_FINDINGS - 1
     grade = grade_of(one, first.analysis, content.matrix).word.lower()
     assert f": {len(many) + 1 - MOST_FINDINGS} {grade}." in as_text(answer(both, "")), "the others' grades"
@@ -321,35 +320,25 @@ def test_a_contrast_that_no_possible_size_would_make_detectable_is_told_beside_d
 
 def test_bounds_of_equivalence_are_corrected_within_their_family(content: ReportContent) -> None:
     (section,) = content.planned
-    between = [
-        replace(contrast, p_adjusted=0.5, equivalence=None)
-        for contrast in section.analysis.contrasts
-        if contrast.between
+    analysis, plan = section.analysis, section.analysis.plan
+    between = [replace(one, p_adjusted=0.5, equivalence=None) for one in analysis.contrasts if one.between]
+    unmade = [
+        replace(between[0], first=f"unmade {n}", estimable=False, left_out="no trials") for n in range(6)
     ]
 
-    def told(*families: str, unmade: int = 0) -> str:
-        not_made = [
-            replace(between[0], first=f"unmade {number}", estimable=False, left_out="no trials")
-            for number in range(unmade)
-        ]
-        analyses = [
-            replace(
-                section.analysis,
-                plan=replace(section.analysis.plan, name=family, family=family),
-                contrasts=(
-                    *(replace(contrast, first=f"{contrast.first} {family}") for contrast in between),
-                    *not_made,
-                ),
-            )
-            for family in families
-        ]
-        given = replace(content, planned=tuple(replace(section, analysis=analysis) for analysis in analyses))
-        return limits(given)["Sensitivity"].partition("The smallest")[2].partition("Open")[0]
+    def bounds(*families: str, and_also: Sequence[Contrast] = ()) -> set[float]:
+        sections = []
+        for family in families:
+            own = [replace(contrast, first=f"{contrast.first} {family}") for contrast in between]
+            planned = replace(plan, name=family, family=family)
+            given = replace(analysis, plan=planned, contrasts=(*own, *and_also))
+            sections.append(replace(section, analysis=given))
+        told = limits(replace(content, planned=tuple(sections)))["Sensitivity"]
+        return set(map(float, re.findall(r"\d+\.\d", told.partition("The smallest")[2].partition("Open")[0])))
 
-    alone = re.findall(r"\d+\.\d", told("first"))
-    assert len(alone) >= 1 and set(alone) <= set(re.findall(r"\d+\.\d", told("first", "second")))
-    with_unmade = re.findall(r"\d+\.\d", told("first", unmade=6))
-    assert min(map(float, with_unmade)) > min(map(float, alone)), "what could not be made counts"
+    alone = bounds("first")
+    assert alone and alone <= bounds("first", "second")
+    assert min(bounds("first", and_also=unmade)) > min(alone), "what could not be made counts"
 
 
 def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:
@@ -361,10 +350,8 @@ def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> No
     content = gather(load(write_handover(tmp_path, rows, planned=planned)))
     named = reasons_named(content.tables.trials)
     people = named[content.tables.trials["reader_kind"] == "human"].value_counts()
-    sample, method = (
-        limits(content)["Sample"],
-        " ".join(str(one) for part in content.method for one in part.paragraphs),
-    )
+    sample = limits(content)["Sample"]
+    method = " ".join(str(one) for part in content.method for one in part.paragraphs)
     for reason, many in people.items():
         assert f"{many} trials ({reason})" in sample and f"{many} trials ({reason})" in method
 
@@ -373,16 +360,8 @@ def test_a_directed_contrast_of_one_reader_is_told_in_its_direction_and_without_
     tmp_path: Path, without_chapters: None
 ) -> None:
     """Nothing compares readers or times: neither a bound of equivalence nor milliseconds concern this report."""
-    planned = {
-        "accuracy": {
-            "measure": "correct",
-            "compare": "position",
-            "between": ["human"],
-            "contrasts": ["initial - intact"],
-            "direction": "less",
-            "equivalence": "5 points",
-        }
-    }
+    planned = comparison("initial - intact")
+    planned["a"] |= {"direction": "less", "equivalence": "5 points"}
     content = gather(load(write_handover(tmp_path / "h", study_rows(human=10, items=9), planned=planned)))
     (finding,) = findings(content)
     assert " differ" not in finding.question and " lower " in finding.question

@@ -78,11 +78,7 @@ def test_a_file_of_other_refits_is_refused(found: Fit, data: pd.DataFrame, tmp_p
     bootstrap(found, 2, seed=1, keep=file)
     before = file.read_text()
     other = fit("correct ~ scale(x) + cond + (1 | person)", data.iloc[1:], "binomial", "guess(1/3)")
-    for asked, seed, statistic in (
-        (found, 2, None),
-        (other, 1, None),
-        (found, 1, standard_errors),
-    ):
+    for asked, seed, statistic in ((found, 2, None), (other, 1, None), (found, 1, standard_errors)):
         with pytest.raises(UserError, match=re.escape(str(file))):
             bootstrap(asked, 2, seed=seed, statistic=statistic, keep=file)
     assert file.read_text() == before

@@ -77,83 +77,61 @@ GENERALISED = {
     "weighted counts": ("errors ~ agent + (1 | item)", "poisson", {"weights": "trials"}),
 }
 TWO = "(1 | participant) + (1 | item)"
+FAMILIES = ("binomial", "negative.binomial", "inverse.gaussian")
+BINOMIAL, COUNTS, INVERSE = ({"family": name} for name in FAMILIES)
 CRITERIA: dict[str, tuple[str, dict[str, Any]]] = {
     "Gamma": (f"rt ~ x * cond + {TWO}", {"family": "Gamma", "link": "identity"}),
     "Gamma, log, weights": (f"rt ~ x + {TWO}", {"family": "Gamma", "link": "log", "weights": "count + 1"}),
     "gaussian, log": (f"rt ~ x + {TWO}", {"link": "log", "weights": "count + 1"}),
-    "inverse Gaussian, log": (f"time ~ x * cond + {TWO}", {"family": "inverse.gaussian", "link": "log"}),
-    "inverse Gaussian": (
-        "time ~ x + (1 + x | participant)",
-        {"family": "inverse.gaussian", "link": "identity"},
-    ),
+    "inverse Gaussian, log": (f"time ~ x * cond + {TWO}", INVERSE | {"link": "log"}),
+    "inverse Gaussian": ("time ~ x + (1 + x | participant)", INVERSE | {"link": "identity"}),
     "inverse Gaussian, glmer": (
         "I(time/1000) ~ x + (1 | item)",
-        {"family": "inverse.gaussian", "link": "identity", "dispersion": "glmer"},
+        INVERSE | {"link": "identity", "dispersion": "glmer"},
     ),
-    "negative binomial": (f"count ~ x + {TWO}", {"family": "negative.binomial", "offset": "x/2"}),
-    "negative binomial, observed": (
-        "count ~ x + (1 | item)",
-        {"family": "negative.binomial", "information": "observed"},
-    ),
-    "guess rate": (f"correct ~ x + {TWO}", {"family": "binomial", "link": "guess(0.5)"}),
-    "guess rate, probit": (
-        "correct ~ cond + (1 | item)",
-        {"family": "binomial", "link": "guess(1/3, probit)"},
-    ),
-    "cloglog": ("yes ~ x + (1 | item)", {"family": "binomial", "link": "cloglog"}),
-    "quadrature": ("yes ~ x + cond + (1 | participant)", {"family": "binomial", "nagq": 9}),
+    "negative binomial": (f"count ~ x + {TWO}", COUNTS | {"offset": "x/2"}),
+    "negative binomial, observed": ("count ~ x + (1 | item)", COUNTS | {"information": "observed"}),
+    "guess rate": (f"correct ~ x + {TWO}", BINOMIAL | {"link": "guess(0.5)"}),
+    "guess rate, probit": ("correct ~ cond + (1 | item)", BINOMIAL | {"link": "guess(1/3, probit)"}),
+    "cloglog": ("yes ~ x + (1 | item)", BINOMIAL | {"link": "cloglog"}),
+    "quadrature": ("yes ~ x + cond + (1 | participant)", BINOMIAL | {"nagq": 9}),
     "quadrature of counts": ("count ~ x + (1 | item)", {"family": "poisson", "nagq": 15}),
-    "quadrature of overdispersed counts": (
-        "count ~ x + (1 | item)",
-        {"family": "negative.binomial", "nagq": 9},
-    ),
-    "quadrature with slopes": (
-        "yes ~ x + cond + (1 + x | participant)",
-        {"family": "binomial", "nagq": 5},
-    ),
+    "quadrature of overdispersed counts": ("count ~ x + (1 | item)", COUNTS | {"nagq": 9}),
+    "quadrature with slopes": ("yes ~ x + cond + (1 + x | participant)", BINOMIAL | {"nagq": 5}),
     "quadrature with independent slopes": (
         "count ~ x + (1 + x || participant)",
         {"family": "poisson", "nagq": 3},
     ),
     "quadrature of times": ("rt ~ x + (1 | participant)", {"family": "Gamma", "link": "log", "nagq": 5}),
-    "penalty and quadrature": (
-        "sure ~ cond * x + (1 | item)",
-        {"family": "binomial", "penalty": "normal", "nagq": 5},
-    ),
-    "a covariate of millions": ("yes ~ large + (1 | item)", {"family": "binomial"}),
+    "penalty and quadrature": ("sure ~ cond * x + (1 | item)", BINOMIAL | {"penalty": "normal", "nagq": 5}),
+    "a covariate of millions": ("yes ~ large + (1 | item)", BINOMIAL),
     "slopes of millions": ("rt ~ large + (1 + large | item)", {}),
-    "penalty": (
-        "yes ~ x * cond + (1 + x | participant) + (1 | item)",
-        {"family": "binomial", "penalty": "normal"},
-    ),
+    "penalty": ("yes ~ x * cond + (1 + x | participant) + (1 | item)", BINOMIAL | {"penalty": "normal"}),
     "penalty, probit, observed": (
         "yes ~ 0 + cond + (1 | item)",
-        {"family": "binomial", "link": "probit", "penalty": "normal", "information": "observed"},
+        BINOMIAL | {"link": "probit", "penalty": "normal", "information": "observed"},
     ),
     "successive differences": (
         "yes ~ n + (1 | item)",
-        {"family": "binomial", "contrasts": {"n": "sdif"}, "levels": {"n": ["0", "1", "2"]}},
+        BINOMIAL | {"contrasts": {"n": "sdif"}, "levels": {"n": ["0", "1", "2"]}},
     ),
     "own contrasts": (
         "yes ~ cond + (1 | item)",
-        {"family": "binomial", "contrasts": {"cond": {".scr.v.int": [-0.5, 0.5]}}},
+        BINOMIAL | {"contrasts": {"cond": {".scr.v.int": [-0.5, 0.5]}}},
     ),
     "factor calls": (
         'yes ~ relevel(factor(cond), ref = "scrambled") + C(factor(n), contr.sum) + (1 | item)',
-        {"family": "binomial"},
+        BINOMIAL,
     ),
-    "polynomials of levels": ("yes ~ ordered(n) + (1 | item)", {"family": "binomial"}),
-    "truth values": ("yes ~ flag + (1 | item)", {"family": "binomial"}),
+    "polynomials of levels": ("yes ~ ordered(n) + (1 | item)", BINOMIAL),
+    "truth values": ("yes ~ flag + (1 | item)", BINOMIAL),
     "truth values in arithmetic": (
         "yes ~ as.numeric(flag) + I(flag * x) + ifelse(flag, x, 0) + (1 | item)",
-        {"family": "binomial"},
+        BINOMIAL,
     ),
-    "letters that R takes for truth values": ("letter ~ x + code + (1 | half)", {"family": "binomial"}),
-    "a group made a factor": ("yes ~ x + (1 | factor(item))", {"family": "binomial"}),
-    "penalty on separated data": (
-        "sure ~ cond * x + (1 | item)",
-        {"family": "binomial", "penalty": "normal"},
-    ),
+    "letters that R takes for truth values": ("letter ~ x + code + (1 | half)", BINOMIAL),
+    "a group made a factor": ("yes ~ x + (1 | factor(item))", BINOMIAL),
+    "penalty on separated data": ("sure ~ cond * x + (1 | item)", BINOMIAL | {"penalty": "normal"}),
 }
 
 

@@ -27,46 +27,27 @@ from tests.analysis.mixed.conftest import Simulate
 from tests.analysis.r_programs import told_by_r
 
 TMB = "glmmTMB(FORMULA, data = d, family = FAMILY)"
+SHARES = "cbind(wins, trials - wins) ~ cond"
+BETA = TMB.replace("FAMILY", "betabinomial()")
 CASES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "least squares": ("rt ~ cond * log.freq", "gaussian", {}, "lm(FORMULA, d)"),
     "weights and an offset": (
-        "rt ~ cond + offset(log.freq)",
-        "gaussian",
-        {"weights": "trials"},
-        "lm(FORMULA, d, weights = trials)",
-    ),
+        "rt ~ cond + offset(log.freq)", "gaussian", {"weights": "trials"}, "lm(FORMULA, d, weights = trials)"),
     "answers": ("correct ~ cond * agent", "binomial", {}, "glm(FORMULA, binomial, d)"),
     "probit": ("correct ~ cond", "binomial", {"link": "probit"}, 'glm(FORMULA, binomial("probit"), d)'),
     "successes": ("cbind(hits, trials - hits) ~ log.freq", "binomial", {}, "glm(FORMULA, binomial, d)"),
     "counts": (
-        "errors ~ cond",
-        "poisson",
-        {"offset": "log(trials)"},
-        "glm(FORMULA, poisson, d, offset = log(trials))",
-    ),
+        "errors ~ cond", "poisson", {"offset": "log(trials)"}, "glm(FORMULA, poisson, d, offset = log(trials))"),
     "spread counts": ("slips ~ cond", "negative.binomial", {}, TMB.replace("FAMILY", "nbinom2")),
-    "overdispersed successes": (
-        "cbind(wins, trials - wins) ~ cond",
-        "betabinomial",
-        {},
-        TMB.replace("FAMILY", "betabinomial()"),
-    ),
-    "overdispersed successes by participant": (
-        "cbind(wins, trials - wins) ~ cond + (1 | participant)",
-        "betabinomial",
-        {},
-        TMB.replace("FAMILY", "betabinomial()"),
-    ),
+    "overdispersed successes": (SHARES, "betabinomial", {}, BETA),
+    "overdispersed successes by participant": (f"{SHARES} + (1 | participant)", "betabinomial", {}, BETA),
     "overdispersed proportions": (
-        "wins / trials ~ cond + (1 | item)",
-        "betabinomial",
-        {"weights": "trials", "link": "probit"},
-        'glmmTMB(FORMULA, data = d, family = betabinomial("probit"), weights = trials)',
-    ),
+        "wins / trials ~ cond + (1 | item)", "betabinomial", {"weights": "trials", "link": "probit"},
+        'glmmTMB(FORMULA, data = d, family = betabinomial("probit"), weights = trials)'),
     "times": ("seconds ~ cond", "Gamma", {"link": "log"}, TMB.replace("FAMILY", 'Gamma("log")')),
     "curved": ("seconds ~ cond", "gaussian", {"link": "log"}, TMB.replace("FAMILY", 'gaussian("log")')),
     "penalised": ("correct ~ cond", "binomial", {"penalty": "normal"}, ""),
-}
+}  # fmt: skip
 FIRST = """suppressMessages(library(glmmTMB))
 d <- read.csv("data.csv", stringsAsFactors = TRUE)
 tell <- function(b, v, l, more = NA) cat("JSON", sprintf('{"b": [%s], "se": [%s], "loglik": %.12g, "more": "%s"}',
@@ -157,10 +138,7 @@ def test_a_random_effect_is_tested_against_none(data: pd.DataFrame) -> None:
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [
-        ({"nagq": 5}, "nagq"),
-        ({"information": "observed"}, "information"),
-    ],
+    [({"nagq": 5}, "nagq"), ({"information": "observed"}, "information")],
 )
 def test_what_belongs_to_random_effects_is_refused_without_them(
     data: pd.DataFrame, more: dict[str, Any], said: str
