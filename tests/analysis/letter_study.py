@@ -184,7 +184,8 @@ def study_rows(
 
 def timed_out(rows: pd.DataFrame, lost: Any) -> pd.DataFrame:
     """Return rows of which the lost ones have no answer, by a timeout."""
-    missing = {name: rows[name].astype(object).mask(lost, None) for name in ("correct", "response")}
+    answers = [name for name in ("correct", "response") if name in rows]
+    missing = {name: rows[name].astype(object).mask(lost, None) for name in answers}
     return rows.assign(response_status=rows["response_status"].mask(lost, "timeout"), **missing)
 
 

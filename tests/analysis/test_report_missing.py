@@ -17,7 +17,7 @@ from analysis.report.blocks import Chapter
 from analysis.report.chapters import missing
 from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
 from tests.analysis.crossed_study import CELLS, crossed_rows, crossed_study
-from tests.analysis.letter_study import LEVELS, study_rows, write_handover
+from tests.analysis.letter_study import LEVELS, study_rows, timed_out, write_handover
 
 OF_SIX = dict(zip(CELLS, (1, 2, 2, 4), strict=True))
 """Answers that are missing in a cell of the six of each person, and of the six to each item."""
@@ -28,11 +28,7 @@ def chapter(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
     rows = crossed_rows(24, 24)
     person, item = rows["reader"].str[1:].astype(int), rows["item_id"].str[1:].astype(int)
     lost = np.array([OF_SIX[cell] for cell in zip(rows["item_type"], rows["font"], strict=True)])
-    gone = (person // 4 + item // 4) % 6 < lost
-    rows = rows.assign(
-        response_status=rows["response_status"].mask(gone, "timeout"),
-        correct=rows["correct"].astype(object).mask(gone, None),
-    )
+    rows = timed_out(rows, (person // 4 + item // 4) % 6 < lost)
     tables = load(crossed_study(tmp_path_factory.mktemp("missing"), rows))
     return chapter_of(missing.write, material_of(tables, carry_out_all(plans(tables), tables)))
 

@@ -55,7 +55,15 @@ from analysis.robustness import (
 from stimuli.errors import UserError
 from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
 from tests.analysis.conftest import Make, planned_analyses
-from tests.analysis.letter_study import LEVELS, PLANNED, comparison, study_rows, trial_rows, write_handover
+from tests.analysis.letter_study import (
+    LEVELS,
+    PLANNED,
+    comparison,
+    study_rows,
+    timed_out,
+    trial_rows,
+    write_handover,
+)
 from tests.analysis.measured_study import RECOVERED_WORDS, typed_study
 
 FLAT = dict.fromkeys(LEVELS, 0.0) | {"intercept": 0.5}
@@ -198,13 +206,14 @@ BOUNDS = {"trials": {"reading_time": "outside 300 ms to 9 s"}}
 READING = {"reading": {**PLANNED["reading"], "contrasts": ["initial - intact"]}}
 
 
+def late_in_initial(rows: pd.DataFrame) -> pd.Series:
+    return rows["position"].eq("initial") & (rows["trial_index"] % 4 == 0) & rows["reader_kind"].eq("human")
+
+
 def tables_of(handover: Make, rows: pd.DataFrame | None = None, **exclude: object) -> Tables:
     rows = study_rows(human=16, models=("restorer",), items=24) if rows is None else rows
-    dictionary = {
-        "exclude": {**BOUNDS, **exclude},
-        "planned": {**READING, "comprehension": PLANNED["comprehension"]},
-    }
-    return load(handover(rows, dictionary=dictionary))
+    planned = {**READING, "comprehension": PLANNED["comprehension"]}
+    return load(handover(rows, dictionary={"exclude": {**BOUNDS, **exclude}, "planned": planned}))
 
 
 def test_every_usual_choice_is_a_universe_and_one_is_the_studys_own(handover: Make) -> None:
@@ -292,20 +301,16 @@ def test_results_are_given_with_and_without_flagged_sessions(handover: Make) -> 
 
 def test_another_preparation_is_a_check_only_of_contrasts_whose_trials_it_changes(handover: Make) -> None:
     rows = study_rows(human=12, models=("restorer",), items=24, timeouts=0.0)
-    rows["correct"] = rows["correct"].astype(object)
-    late = (rows["position"] == "initial") & (rows["trial_index"] % 4 == 0) & (rows["reader_kind"] == "human")
-    rows.loc[late, ["response_status", "correct"]] = ["timeout", None]
+    rows = timed_out(rows, late_in_initial(rows))
     rows.loc[rows["reader"] == "P001", "excluded_reason"] = "missed both checks"
     tables = tables_of(handover, rows)
     matrix = robustness_matrix([carry_out(plans(tables)[1], tables)], tables)
     within = [row for row in matrix.rows if not row.contrast.between]
     assert {"human", "restorer"} == {row.contrast.groups[0] for row in within}
     for row in within:
-        compares, is_human = (
-            "initial" in (row.contrast.first, row.contrast.second),
-            row.contrast.groups == ("human",),
-        )
-        assert (FAILED in row.cells) == (compares and is_human)
+        is_human = row.contrast.groups == ("human",)
+        is_of_initial = "initial" in (row.contrast.first, row.contrast.second)
+        assert (FAILED in row.cells) == (is_of_initial and is_human)
         assert (SESSIONS in row.cells) == is_human
 
 
@@ -323,21 +328,15 @@ def test_right_answers_alone_are_a_check_of_times_only_where_some_are_wrong(
 @pytest.mark.full
 def test_accuracy_is_compared_with_failures_wrong_left_out_and_at_chance(handover: Make) -> None:
     rows = study_rows(human=12, models=("restorer",), items=24, timeouts=0.0)
-    rows["correct"] = rows["correct"].astype(object)
-    lost = (rows["position"] == "initial") & (rows["trial_index"] % 4 == 0) & (rows["reader_kind"] == "human")
-    rows.loc[lost, "response_status"] = "timeout"
-    rows.loc[lost, "correct"] = None
-    tables = tables_of(handover, rows)
+    tables = tables_of(handover, timed_out(rows, late_in_initial(rows)))
     found = share_multiverse(tables, plans(tables)[1])
-    people = found[(found["group"] == "human") & (found["contrast"] == "initial − internal")].set_index(
-        "rule"
-    )
+    found = found[found["contrast"] == "initial − internal"]
+    people = found[found["group"] == "human"].set_index("rule")
     assert list(people.index) == ["failures wrong", "failures left out", "failures at chance"]
     wrong, left_out, chance = (people.loc[name, "estimate"] for name in people.index)
     assert wrong < chance < left_out
     assert people["is_primary"].tolist() == [True, False, False]
-    model = found[(found["group"] == "restorer") & (found["contrast"] == "initial − internal")]
-    assert model["estimate"].nunique() == 1
+    assert found.loc[found["group"] == "restorer", "estimate"].nunique() == 1
 
 
 def test_a_multiverse_of_the_wrong_measure_is_refused(handover: Make) -> None:
@@ -352,9 +351,7 @@ def test_a_multiverse_of_the_wrong_measure_is_refused(handover: Make) -> None:
 def test_recovered_words_are_compared_under_each_scoring_and_treatment_of_failures(tmp_path: Path) -> None:
     folder = typed_study(tmp_path, people=12, planned=RECOVERED_WORDS)
     trials = pd.read_parquet(folder / "trials.parquet")
-    lost = (trials["position"] == "blue") & (trials["trial_index"] % 5 == 0)
-    trials.loc[lost, "response_status"] = "timeout"
-    trials.loc[lost, ["correct", "response"]] = None
+    trials = timed_out(trials, (trials["position"] == "blue") & (trials["trial_index"] % 5 == 0))
     trials.to_parquet(folder / "trials.parquet")
     tables = load(folder)
     plan = plans(tables)[0]
@@ -362,10 +359,8 @@ def test_recovered_words_are_compared_under_each_scoring_and_treatment_of_failur
     assert set(found["rule"]) == {"failures wrong", "failures left out"}
     by = found.set_index(["rule", "scale"])["estimate"]
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
-    for rule, rows in (
-        ("failures wrong", measured),
-        ("failures left out", measured[measured["response_status"] == "valid"]),
-    ):
+    valid = measured[measured["response_status"] == "valid"]
+    for rule, rows in (("failures wrong", measured), ("failures left out", valid)):
         shares = rows.assign(share=rows["recovered"] / rows["changed"]).groupby(["reader", "position"])
         sums = shares[["recovered", "changed", "ed_shown", "ed_given"]].sum()
         expected = {
@@ -375,10 +370,8 @@ def test_recovered_words_are_compared_under_each_scoring_and_treatment_of_failur
         }
         for scale, means in expected.items():
             table = means.unstack()
-            assert by[rule, scale] == pytest.approx(100 * (table["blue"] - table["green"]).mean()), (
-                rule,
-                scale,
-            )
+            difference = 100 * (table["blue"] - table["green"]).mean()
+            assert by[rule, scale] == pytest.approx(difference), (rule, scale)
     assert found[found["is_primary"]]["scale"].tolist() == ["points"]
     assert by["failures wrong", "points"] < by["failures left out", "points"]
 
@@ -405,11 +398,8 @@ def lossy_rows() -> pd.DataFrame:
     draw = np.random.default_rng(8).random(len(rows))
     person = (rows["reader_kind"] == "human") & ~rows["is_practice"].astype(bool)
     lost = person & (draw < rows["position"].map({"initial": 0.3}).fillna(0.05))
-    rows["correct"] = rows["correct"].astype(object)
-    hard = person & (rows["item_id"] == "s07")
-    rows.loc[hard, "correct"] = False
-    rows.loc[lost, "response_status"] = "timeout"
-    rows.loc[lost, ["correct", "response"]] = None
+    rows.loc[person & (rows["item_id"] == "s07"), "correct"] = False
+    rows = timed_out(rows, lost)
     rows.loc[rows["reader"] == "P001", "excluded_reason"] = "missed both checks"
     return rows
 
@@ -439,11 +429,8 @@ def test_accuracy_stands_three_ways_side_by_side(written: Written) -> None:
     ways = rows_by_head(tables_in(written.chapters["missing"])["three_ways_position"])
     row = next(one for one in ways["People"] if one[0] == "initial")
     assert row[1] == str(len(own))
-    expected = [
-        100 * right / len(own),
-        100 * right / valid.sum(),
-        100 * (right + 0.5 * (~valid).sum()) / len(own),
-    ]
+    shares = right / len(own), right / valid.sum(), (right + 0.5 * (~valid).sum()) / len(own)
+    expected = [100 * share for share in shares]
     assert [row[3], row[4], row[6]] == [f"{one:.1f}" for one in expected]
     assert row[8] == f"[{expected[0]:.1f}, {100 * (right + (~valid).sum()) / len(own):.1f}]"
     assert "restorer" not in ways  # it has no missing answer
@@ -481,11 +468,7 @@ def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(writt
     ]
     laid = tables_in(written.chapters["robustness"])["matrix"]
     assert laid.columns == ("Contrast", *matrix.checks, "Agree", "Checks") and len(matrix.checks) <= 9
-    row = next(
-        one
-        for one in matrix.rows
-        if one.analysis.plan.measure.name == "reading_time" and not one.contrast.between
-    )
+    (row,) = (one for one in matrix.rows if one.analysis.plan.measure.name == "reading_time")
     assert row.cells["Other time limits"].of > 1 and 0 < row.agreeing <= len(row.cells)
 
 
@@ -516,27 +499,19 @@ def test_a_check_has_the_tail_probability_of_the_interval_that_it_checks(tmp_pat
     found = gee_check(tables, given.analyses[0].plan).set_index(["clusters", "contrast", "groups"])
     for row in given.matrix.rows:
         one, cell = row.contrast, row.cells[BY_ITEMS]
-        tail = (
-            stats.t.sf((one.estimate - one.low) / one.se, one.df)
-            if np.isfinite(one.low) and one.low > -one.furthest
-            else None
-        )
         z = (cell.estimate - cell.low) / found.loc[("items", one.label, " − ".join(one.groups)), "se"]
         assert z > 2.5
-        assert tail is None or stats.norm.sf(z) == pytest.approx(tail, rel=1e-6)
-
-
-TWICE = {
-    name: {**PLANNED["comprehension"], "contrasts": own}
-    for name, own in {
-        "first": ["initial - internal", "final - internal"],
-        "second": ["initial - internal", "final - initial"],
-    }.items()
-}
+        if np.isfinite(one.low) and one.low > -one.furthest:
+            tail = stats.t.sf((one.estimate - one.low) / one.se, one.df)
+            assert stats.norm.sf(z) == pytest.approx(tail, rel=1e-6)
 
 
 def test_a_contrast_of_two_plans_is_checked_tabled_and_drawn_once(tmp_path: Path) -> None:
-    tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=TWICE)
+    twice = {
+        other: {**PLANNED["comprehension"], "contrasts": ["initial - internal", other]}
+        for other in ("final - internal", "final - initial")
+    }
+    tables = handed(tmp_path, study_rows(human=12, models=("restorer",), items=16), planned=twice)
     given = checked_material(tables)
     labels = ["initial − internal", "final − internal", "final − initial"]
     assert sorted(row.contrast.label for row in given.matrix.rows) == sorted(3 * labels)
@@ -545,9 +520,8 @@ def test_a_contrast_of_two_plans_is_checked_tabled_and_drawn_once(tmp_path: Path
     tested, _ = answer_tables(given.analyses, given.matrix, ExhibitNumbers())
     assert tested is not None and len(rows_in(tested.table)) == 9
     ((unit, effects),) = planned_effects(given.analyses, given.matrix, [], {}).values()
-    assert (
-        unit == "percentage points" and len({(one.label, one.reader) for one in effects}) == len(effects) == 9
-    )
+    assert unit == "percentage points"
+    assert len({(one.label, one.reader) for one in effects}) == len(effects) == 9
     assert list(dict.fromkeys(one.label for one in effects)) == labels
 
 
@@ -622,43 +596,28 @@ def test_simulated_readers_and_baselines_are_marked_and_never_called_people(tmp_
     assert "people" not in words_in(chapter).lower()
 
 
-def test_an_estimate_with_the_same_error_says_the_same_whatever_the_family() -> None:
-    """p = .02 by itself, .3 in a family of 24: a check that finds just this shows no difference."""
-    one = Contrast("a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 24, reach=3.2)
-    found = CheckForm("", 2.4, 1.0, 40.0).judged(one, 0.05)
+UNSURE = Contrast("a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 24, reach=3.2)
+"""p = .02 by itself, .3 in a family of 24."""
+
+
+def test_a_check_that_finds_just_what_a_family_leaves_open_shows_no_difference() -> None:
+    found = CheckForm("", 2.4, 1.0, 40.0).judged(UNSURE, 0.05)
     assert found is not None and found.outcome == SAME
-    assert (found.low, found.high) == pytest.approx((one.low, one.high))
+    assert (found.low, found.high) == pytest.approx((UNSURE.low, UNSURE.high))
 
 
 def test_an_interval_ends_at_the_limits_of_shares_but_not_of_recovery_rates() -> None:
-    one = Contrast(
-        "a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.3, 1, reach=3.2, furthest=100.0
-    )
-    share, rate = (
+    one = replace(UNSURE, furthest=100.0)
+    forms = [
         CheckForm("", -87.0, 10.0, 40.0, is_bounded=bounded).judged(one, 0.05) for bounded in (True, False)
-    )
-    assert share is not None and share.low == -100.0
-    assert rate is not None and rate.low == pytest.approx(-87.0 - 32.0)
+    ]
+    assert [None if form is None else form.low for form in forms] == [-100.0, pytest.approx(-87.0 - 32.0)]
 
 
 def test_a_check_of_a_directional_test_looks_on_its_side() -> None:
-    one = Contrast(
-        "a",
-        "b",
-        ("human",),
-        -1.0,
-        1.0,
-        -1.0,
-        None,
-        0.84,
-        -2.6,
-        np.inf,
-        0.84,
-        1,
-        direction="greater",
-        reach=1.64,
-    )
-    below, above = CheckForm("", -4.0, 1.0).judged(one, 0.05), CheckForm("", 4.0, 1.0).judged(one, 0.05)
+    numbers = (-1.0, 1.0, -1.0, None, 0.84, -2.6, np.inf, 0.84, 1)
+    one = Contrast("a", "b", ("human",), *numbers, direction="greater", reach=1.64)
+    below, above = (CheckForm("", estimate, 1.0).judged(one, 0.05) for estimate in (-4.0, 4.0))
     assert below is not None and above is not None
     assert (below.outcome, above.outcome) == (SAME, REVERSED)
     assert above.low == pytest.approx(4.0 - 1.64) and above.high == np.inf and above.excludes_zero
