@@ -188,12 +188,12 @@ def stored_probes(store: Store, study: str) -> dict[tuple[str, str, str], Probed
             probe = detail.get(PROBE) or (detail.get("engine") or {}).get("probe")
             if isinstance(probe, Mapping):
                 # without fields added by later versions
-                known = {
-                    field.name: probe[field.name] for field in fields(Capabilities) if field.name in probe
+                known = (field.name for field in fields(Capabilities) if field.name in probe)
+                given: dict[str, Any] = {
+                    name: tuple(probe[name]) if isinstance(probe[name], list) else probe[name]
+                    for name in known
                 }
-                found = Capabilities(
-                    **{name: tuple(one) if isinstance(one, list) else one for name, one in known.items()}
-                )
+                found = Capabilities(**given)
                 probes[found.model, found.base_url, found.api] = str(row.at), found
     return probes
 
