@@ -53,11 +53,11 @@ def completion_trials(tables: Tables) -> pd.DataFrame:
         else np.nan
         for known, answer in zip(logprobs, rows["answer"], strict=True)
     ]
-    rows["pairs"] = [
+    pairs = [
         [(value, share[plain(text)]) for text, value in known.items() if plain(text) in share]
         for known, share in zip(logprobs, shares, strict=True)
     ]
-    return rows
+    return rows.assign(pairs=pd.Series(pairs, rows.index, dtype=object))
 
 
 def _logprobs(tables: Tables) -> pd.Series[str]:

@@ -257,8 +257,8 @@ def _drawn(picture: Picture) -> tuple[bytes, str]:
                 draw.text(at, letter, picture.ink, _font_of(letter, size, picture.font), "ls")
     file = io.BytesIO()
     image.save(file, "PNG")
-    size = f"{image.width}x{image.height} ".encode()
-    return file.getvalue(), hashlib.sha256(size + image.tobytes()).hexdigest()
+    extent = f"{image.width}x{image.height} ".encode()
+    return file.getvalue(), hashlib.sha256(extent + image.tobytes()).hexdigest()
 
 
 @functools.cache

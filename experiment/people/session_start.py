@@ -280,10 +280,11 @@ def _begin(
     places = _places(service, kind, is_pilot=arrival.is_pilot)
     session_id = secrets.token_hex(16)
     token = session_token(secret, session_id)
-    if service.groups:
-        plan = service.plan_session(None, session_id, 0)
-    else:
-        plan = _plan_on(connection, service, places, service.list_ids, session_id)
+    plan: Mapping[str, Any] = (
+        service.plan_session(None, session_id, 0)
+        if service.groups
+        else _plan_on(connection, service, places, service.list_ids, session_id)
+    )
     prefix = PILOT_PREFIX if arrival.is_pilot and not arrival.is_simulated else PREFIXES[kind]
     number = identities.get(TYPED) or (
         next_reader(connection, service.study, prefix) if earlier is None else str(earlier["reader"])

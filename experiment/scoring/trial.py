@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from experiment.parsing.free_answers import is_accepted, overlap
-from experiment.parsing.label_sets import ANSWERS_BETWEEN, BETWEEN, answers_in
+from experiment.parsing.label_sets import BETWEEN, answers_in
 from experiment.parsing.labels import ends_open, is_whole
 from experiment.parsing.replies import PARSERS
 from experiment.parsing.text import Parsed, final_answer, without_thought
@@ -23,6 +23,7 @@ from experiment.scoring.published import SCORER_VERSION as VERSION
 from experiment.scoring.published import Score, published_score, recovery, same_words
 from experiment.trials import OWN_TYPE, RATED, labels_of, trial_type
 from experiment.trials.own import answer_of
+from stimuli.item import ANSWERS_BETWEEN
 
 __all__ = ["VERSION", "Score", "recovery", "same_words"]
 

@@ -370,12 +370,10 @@ def create_session(
 
 def give_plan(connection: Connection, session_id: str, plan: Mapping[str, Any], reader_kind: str) -> None:
     """Store the whole plan of a session, with its list, after its reader's group became known."""
-    row = {name: plan.get(name) for name in FROM_PLAN} | {
-        "plan": dict(plan),
-        "planned_trials": _trials_in(plan),
-    }
-    change_session(connection, session_id, **row)
-    chain.link_plan(connection, session_id, row["plan"], reader_kind)
+    stored = dict(plan)
+    row = {name: plan.get(name) for name in FROM_PLAN}
+    change_session(connection, session_id, **row, plan=stored, planned_trials=_trials_in(plan))
+    chain.link_plan(connection, session_id, stored, reader_kind)
 
 
 def _trials_in(plan: Mapping[str, Any]) -> int:

@@ -308,12 +308,9 @@ class Prompter:
         if text is not None:
             trial = _restored(trial, text)
         answering = trial["steps"][-1]
-        labels = (
-            (label_sets(answering) if self.is_local else ())
-            if answering.get("several")
-            else labels_of(answering)
-        )
-        labels = labels or None
+        is_set = answering.get("several", False)
+        choices = labels_of(answering) if not is_set else label_sets(answering) if self.is_local else ()
+        labels = choices or None
         # only participants stated a rule in the papers: a trial that shows nothing but examples has no paper's prompt
         states_rule = answering["step"] == "answer" and not trial["shown"]
         if self.is_published and not states_rule:

@@ -279,7 +279,7 @@ def _in_print(table: str, measures: Sequence[str], columns: list[str]) -> list[R
     return rows
 
 
-def _printed(table: str) -> dict[tuple[str, str, str], str]:
+def _printed(table: str) -> dict[Any, str]:
     """Return a table's printed cells by model, measure and column."""
     cells = all_printed_cells()
     keys = ["model", "measure", "column"]
