@@ -568,11 +568,10 @@ class PlanBuilder:
 
     def _choice_order(self, item: Item, settings: Mapping[str, Any]) -> list[int]:
         order = list(range(len(item.choices or ())))
-        for step in settings["trial"]:
-            if choice_settings(step).get("choice_order") == "random":
-                generator(
-                    self.study.seed, "choice_order", item.item_id, self.place.list_id, self.place.session_key
-                ).shuffle(order)
+        if choice_settings(answering_step(settings["trial"])).get("choice_order") == "random":
+            generator(
+                self.study.seed, "choice_order", item.item_id, self.place.list_id, self.place.session_key
+            ).shuffle(order)
         return order
 
 

@@ -619,19 +619,21 @@ def _check_feedback(study: Study, block: int) -> None:
 
 
 def _check_alike(study: Study, blocks: list[int]) -> None:
-    """Raise an error unless equal labels mean the same in all blocks, and each set is in only one block."""
-    meaning_of_label: dict[str, tuple[list[str], str]] = {}
-    for i in blocks:
-        choosing = choice_settings(answering_step(study.get("procedure", i, "block", "trial")))
-        keys = choosing.get("keys")
-        if not isinstance(keys, dict):
-            continue
-        meaning = (list(keys), choosing.get("labels", "fixed"))
-        if any(meaning_of_label.setdefault(label, meaning) != meaning for label in keys):
+    """Raise an error unless equal labels mean the same in all trials, and each set is in only one block."""
+    steps = [(i, step) for i in blocks for step in study.get("procedure", i, "block", "trial")]
+    choosing = [(i, choice_settings(step), name_of(step)) for i, step in steps]
+    labelled = [one for one in choosing if isinstance(one[1].get("keys"), dict)]
+    for (_, earlier, other_name), (i, later, name) in combinations(labelled, 2):
+        swaps = [given.get("labels", "fixed") for given in (earlier, later)]
+        is_same = list(earlier["keys"]) == list(later["keys"]) and swaps[0] == swaps[1]
+        # labels of further answers that no list swaps mean what they say
+        is_free = (name or other_name) and "balanced" not in swaps
+        if not (is_same or is_free or earlier["keys"].keys().isdisjoint(later["keys"])):
+            what = "step" if name or other_name else "block"
             raise UserError(
-                f"{study.place('procedure', i, 'block')} has labels of an earlier block together with other labels, or "
+                f"{study.place('procedure', i, 'block')} has labels of an earlier {what} together with other labels, or "
                 "swapped where that one does not swap them",
-                mend="Give both blocks the same labels in the same order, or entirely different labels.",
+                mend=f"Give both {what}s the same labels in the same order, or entirely different labels.",
             )
     seen: dict[str, int] = {}
     for i in blocks:

@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from experiment.checking.settings import model_settings
 from experiment.models.engine import Reply
 from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.models.planning.session import ModelSession, SessionTaker, TrialFeedback
+from experiment.lists import SessionPlace
 from experiment.procedure import participant_view, plan_session, trials_of
+from experiment.procedure.plan_builder import PlanBuilder
 from experiment.simulated import SimulatedReader, read_truth
 from experiment.study import Study
 from experiment.study.study import study_plan
@@ -104,6 +107,31 @@ def test_a_further_answer_follows_the_answer_that_it_is_about_and_nothing_else(
     assert answers == {"intact", None}  # practice has no such column
 
 
+@pytest.mark.parametrize(("ours", "named"), [(True, True), (False, True), (True, False)])
+def test_the_choices_of_each_step_are_in_its_own_order(
+    asked: Callable[..., Study], ours: bool, named: bool
+) -> None:
+    study = asked(CHOOSE)
+    items = [replace(item, choices=("Yes", "No")) for item in study.items if item.shown.get("question")]
+    builder = PlanBuilder(study, items, SessionPlace(1, None), label_map=0, between={"condition": {}})
+    order = {True: {"choice_order": "random"}, False: {}}
+    choose = {"show": "question", "keys": ["j", "f"]}
+    trial = [{"choose": choose | order[ours]}, {"choose": choose | order[named] | {"name": "again"}}]
+    orders: dict[bool, set[tuple[int, ...]]] = {False: set(), True: set()}
+    for item in items:
+        for made in builder._trials_of(item, "block-1", {"trial": trial}):
+            orders["step_name" in made].add(tuple(made["choice_order"]))
+    assert [len(orders[is_further]) for is_further in (False, True)] == [1 + ours, 1 + named]
+
+
+@pytest.mark.parametrize("keys", ['{"Yes": j, "No": f, Unsure: k}', '{"No": f, "Yes": j}'])
+def test_labels_that_no_list_swaps_may_be_among_those_of_another_step(
+    asked: Callable[..., Study], keys: str
+) -> None:
+    study = asked(CHOOSE, f"- choose: {{name: again, keys: {keys}}}")
+    assert {tuple(trial["steps"][-1]["responses"]) for trial in planned(study) if "step_name" in trial}
+
+
 def test_pages_know_the_name_and_no_answer(asked: Callable[..., Study]) -> None:
     study = asked(CHOOSE, GUESS, head=",guess_answer", cells=",intact")
     shown = trials_of(participant_view(plan_session(study, study.items, list_id=1)))
@@ -122,6 +150,10 @@ def test_pages_know_the_name_and_no_answer(asked: Callable[..., Study]) -> None:
         ((CHOOSE, CONFIDENCE.replace("confidence", "rate")), "'rate', which is a trial type"),
         ((CHOOSE, CONFIDENCE.replace("name: confidence", "name: How Sure")), "How Sure"),
         ((CHOOSE, CONFIDENCE, "- read: {show: question}"), "read follows confidence"),
+        ((CHOOSE, '- choose: {name: again, keys: {"Yes": j, "No": f}, labels: balanced}'), "labels of an earlier step"),
+        ((CHOOSE.replace("only: question", "labels: balanced"), '- choose: {name: again, keys: {"Yes": j, "No": f}}'),
+         "Give both steps the same labels in the same order"),
+        ((CHOOSE, '- choose: {name: again, keys: {"Yes": j, Maybe: k}, labels: balanced}'), "labels of an earlier step"),
     ],
 )  # fmt: skip
 def test_second_answers_without_a_name_of_their_own_are_refused(
