@@ -234,6 +234,8 @@ def declared_rules(exclude: Mapping[str, Any]) -> list[SignRule]:
 def session_signs(trials: pd.DataFrame) -> pd.DataFrame:
     """Measure the signs of careless answering of every session of people or simulated readers."""
     rows = trials[trials["reader_kind"].isin(["human", "simulated"]) & ~trials["is_practice"].astype(bool)]
+    if "step_name" in rows:
+        rows = rows[rows["step_name"].isna()]
     signs = rows.groupby("session_id", sort=True)[["reader_group", "reader"]].first()
     for sign, measure in _SIGNS.items():
         signs[sign] = measure(rows).reindex(signs.index).astype(float)

@@ -90,11 +90,11 @@ def measures(
     bounds: Mapping[str, float] | None = None,
     checks: tuple[int, int] = (0, 0),
 ) -> list[QualitySign]:
-    """Return the signs of a session's trials; those that cannot be measured are left out.
+    """Return the signs of a session's trials without further answers; those that cannot be measured are left out.
 
     ``checks``: how many attention checks among its questions were missed, and how many were asked.
     """
-    rows = [row for row in trials if not row["is_practice"]]
+    rows = [row for row in trials if not row["is_practice"] and row.get(STEP_NAME) is None]
     attention = [row for row in rows if row["is_attention_check"]]
     measured = {
         "too_fast": _too_fast(rows),
@@ -261,7 +261,7 @@ def _missed(missed: int, checks: int) -> Found:
 
 AGAIN_AFTER_S = 30.0
 MEASURED_KINDS = ("human", "simulated")
-_READ = ("trial_index", "attempt", "is_practice", "is_filler", "is_attention_check", "timed_out", "response_raw", "rt",
+_READ = ("trial_index", "attempt", STEP_NAME, "is_practice", "is_filler", "is_attention_check", "timed_out", "response_raw", "rt",
          "hidden_ms", "dropped_frames", "paste_count", "keyless_chars", "key_log")  # fmt: skip
 MEASURED = tuple(trials.c[name] for name in _READ)
 Keys = Mapping[int, Mapping[str, Any]]

@@ -139,6 +139,8 @@ def test_signs_of_a_session_are_those_of_the_dashboard(handover: Make) -> None:
         assert found[sign] == pytest.approx(value), sign
     assert found["attention_checks_failed"] == 2
     assert found["too_fast"] == 0.25
+    further = trials.assign(step_name="confidence", rt=50.0, hidden_ms=9000.0, paste_count=3.0, correct=0.0)
+    assert session_signs(pd.concat([trials, further])).equals(session_signs(trials))
 
 
 def test_sessions_that_meet_a_rule_and_were_kept_are_found(handover: Make) -> None:

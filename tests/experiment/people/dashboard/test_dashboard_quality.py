@@ -117,8 +117,9 @@ def test_bounds_are_the_study_s_and_practice_condition_and_correctness_count_for
     assert ["too_fast" in kinds(rows, **bounds) for bounds in given] == [True, False, True]
     changed = [one | {"correct": False, "condition": {"position": "x"}} for one in rows]
     assert measures(rows, PLANNED) == measures(changed, PLANNED)
-    bad = {"rt": 50.0, "paste_count": 9, "hidden_ms": 60_000, "is_practice": True}
-    assert kinds([row(index, **bad) for index in range(10)]) == {}
+    bad = {"rt": 50.0, "paste_count": 9, "hidden_ms": 60_000}
+    for apart in ({"is_practice": True}, {"step_name": "confidence"}):
+        assert kinds([row(index, **bad, **apart) for index in range(10)]) == {}
 
 
 @given(st.lists(st.sampled_from("fj"), min_size=1, max_size=10))
