@@ -18,7 +18,7 @@ from analysis.arrays import Array
 from analysis.contrasts import cell_means
 from analysis.crossed_variance import EstimateLayout, ItemAnswers, model_means, sums_of_model, sums_of_people
 from analysis.estimation import analyse
-from analysis.exclusions import PILOT, time_bounds
+from analysis.exclusions import PILOT, flag_trials, time_bounds
 from analysis.factorial import slope_columns, slopes_in_words
 from analysis.frames import accuracy_rows, indicator, quantity_data, time_data
 from analysis.mixed import VarianceComponent
@@ -192,7 +192,8 @@ def from_pilot(plan: Plan, tables: Tables, kinds: Mapping[str, str], name: str =
     trials, remarks = tables.trials, []
     reason = trials["excluded_reason"]
     if reason.notna().all() and (reason == PILOT).any():
-        trials = trials.assign(excluded_reason=reason.where(reason != PILOT, None))
+        trials = trials.assign(is_pilot=False, excluded_reason=reason.where(reason != PILOT, None))
+        trials = flag_trials(trials, tables.factors)
         remarks.append("The pilot's sessions are marked as pilots; they are in no other analysis.")
     present_kinds = kinds_of(trials[trials["excluded_reason"].isna()])
     group_names = dict.fromkeys(plan.groups)

@@ -27,7 +27,7 @@ from analysis.power.pilots import from_fit_file, from_pilot, moments
 from analysis.power.simulation import SimulatedDesign, SimulationQuestion, Sizes, grid, trials
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import ACCURACY, LEVELS, TIME
+from tests.analysis.letter_study import ACCURACY, LEVELS, TIME, study_rows, write_handover
 
 KINDS = {"human": "human", "gpt": "model"}
 SWAPPED = (LevelDifference("swapped", "intact"),)
@@ -200,6 +200,24 @@ def test_a_pilot_of_times_brings_its_residual_and_open_groups_can_be_given(hando
     assert filled.mean(accuracy, "gpt", "final") == pytest.approx(90)
     with pytest.raises(UserError, match=r"pilot .*'item'"):
         assumed(accuracy, KINDS, [Said("sd", "item", "", 1)], "test", known)
+
+
+@pytest.mark.parametrize("asked", [PLAN, TIMES])
+def test_trials_of_a_pilot_alone_count_as_those_of_a_study(asked: Plan, tmp_path: Path) -> None:
+    plan = replace(asked, factor="position", levels=tuple(LEVELS), groups=("human",))
+    rows = study_rows(human=12, items=16)
+    further = rows.assign(
+        step_name="sure", trial_index=rows["trial_index"] + 1000, reading_time=9000.0, correct=False
+    )
+    apart = [rows.assign(**{flag: True}, correct=False, reading_time=9000.0, trial_index=rows["trial_index"] + offset)
+             for offset, flag in ((2000, "is_practice"), (3000, "is_filler"), (4000, "is_attention_check"))]  # fmt: skip
+    found = [
+        from_pilot(
+            plan, load(write_handover(tmp_path / str(pilot), pd.concat(parts).assign(is_pilot=pilot))), KINDS
+        ).cells
+        for pilot, parts in ((False, [rows]), (True, [rows, further, *apart]))
+    ]
+    assert found[0] == found[1]
 
 
 def test_variances_come_from_a_pilot_by_moments() -> None:
