@@ -47,7 +47,7 @@ def score_trial(
 
     ``reply_status``: the engine's status of a model's reply (:func:`status_for_scoring`): a refusal is final, a truncated reply
     counts if a label was found; ``thinks``: whether the reply reasons aloud before its answer; ``parser``: a paper's
-    (:func:`experiment.scoring.published.parsers`), bug for bug; None is wrods' own.
+    (:func:`experiment.scoring.published.parsers`), bug for bug, but for further answers, which no paper asked; None is wrods' own.
     """
     answering = trial["steps"][-1]
     if answering["step"] == OWN_TYPE:
@@ -62,7 +62,7 @@ def score_trial(
         return Score(None, "truncated", None, None, name)
     if reply_status in ("error", "timeout", "empty", "refused") and not (response_raw or "").strip():
         return Score(None, reply_status, None, None, name)  # type: ignore[arg-type]
-    if parser is not None:
+    if parser is not None and "step_name" not in trial:
         return published_score(parser, trial, response_raw or "")
     if reply_status == "refused":
         # a filter may pass half an answer

@@ -70,6 +70,16 @@ def test_no_parser_ever_raises_and_each_gives_a_status(text):
             published_score(name, one, text)
 
 
+@pytest.mark.parametrize("parser", [None, "published", *parsers()])
+@pytest.mark.parametrize("answer", [None, "A"])
+def test_further_answers_are_scored_as_wrods_does_also_with_a_paper_s_parser(parser, answer):
+    further = trial(answer=answer, accepted=[], step_name="again")
+    assert score_trial(further, "A", parser=parser).correct == (answer and True)
+    scale = {"from": 1, "to": 7, "labels": None, "responses": None, "low": None, "high": None, "decimal": "."}
+    rated = trial("rate", answer=None, step_name="sure", of_step=scale)
+    assert score_trial(rated, "5", parser=parser).score == 5
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(["I cannot tell", "I can't say", "Unclear.", "As an AI, I cannot answer", "Sorry, I can't help",
                         "Es tut mir leid", "No puedo responder", "a good question", "There is an answer, I think"]),
