@@ -27,7 +27,7 @@ from experiment.store.tables import sessions
 from experiment.store.tables import trials as stored_trials
 from experiment.study import Study
 from experiment.study.study import ITEMS
-from experiment.trials import OWN_TYPE, UNANSWERED
+from experiment.trials import OWN_TYPE, UNANSWERED, name_of
 from experiment.version import installed_version
 from stimuli.errors import UserError
 from stimuli.item import Item, build_meta, items_content, meta_path, write_items
@@ -292,6 +292,7 @@ class _Writing:
         for trial, response in rows:
             # each item of a study is one object
             if id(response.item) in seen:
+                _refuse_further(unfolding, session.reader, response)
                 self.made.repeated += 1
                 self.made.first_repeated = (
                     self.made.first_repeated or f"{response.item.item_id!r}, {response.where}"
@@ -393,6 +394,18 @@ class _Writing:
             imported.agreeing += 1
         elif len(imported.differing) < SHOWN:
             imported.differing.append(f"{response.where}: stored {response.prediction!r}, read {read!r}")
+
+
+def _refuse_further(unfolding: _AsGiven, reader: str, response: ImportedResponse) -> None:
+    """Raise an error for a second row of an item whose trials ask for further answers, which would count as a repetition."""
+    block = unfolding.blocks[blocks_showing(unfolding.study, response.item.set_name)[0]]
+    if names := [name for step in block["trial"] if (name := name_of(step)) is not None]:
+        raise UserError(
+            f"{response.where}: {reader} has a second row for item {response.item.item_id!r}, whose trials ask for further "
+            f"answers ({', '.join(names)}); a table has the trials' own answers, one row each",
+            mend="Leave out the rows of further answers, or tell several sessions of a reader apart by `session`.",
+            exit_code=1,
+        )
 
 
 def _region_rows(trial: PlannedTrial, response: ImportedResponse) -> list[dict[str, Any]]:

@@ -113,6 +113,21 @@ def test_a_table_imported_again_adds_nothing_and_another_answer_is_refused(folde
     assert trials["P1"][1]["response"] == "word"
 
 
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_a_second_row_of_a_trial_with_further_answers_is_no_repetition_of_it(folder, is_asked):
+    more = "        - rate: {name: confidence, from: 1, to: 7}\n" if is_asked else ""
+    (folder / "study.yaml").write_text(STUDY + more, "utf-8")
+    assert take(folder).exit_code == 0
+    again = ROWS.replace("P1", "P3").replace("P2", "P4") + "P4,1,DENSITY,word,print,0.5,1,DENSITY\n"
+    (folder / "trials.csv").write_text(again, "utf-8")
+    done = take(folder)
+    told = " ".join(done.output.split())
+    assert (done.exit_code, "further answers (confidence)" in told) == (
+        (1, True) if is_asked else (0, False)
+    ), told
+    assert ("line 8: P4 has a second row for item 'DENSITY'" in told) == is_asked
+
+
 def test_models_judge_the_same_strings_in_the_same_order(folder):
     assert take(folder).exit_code == 0
     done = invoke("run", folder)
