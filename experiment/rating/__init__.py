@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, and_, case, func, select
 
+from experiment.procedure.plan_builder import RULE
 from experiment.store import chain
 from experiment.store.database import RefusedOperation
 from experiment.store.records import BESIDE, RATED, excluded_sessions, now, store_score
@@ -87,13 +88,14 @@ class StoredRating:
 class FreeAnswer:
     """One free answer to rate.
 
-    ``place``: session, trial index, attempt; ``text``: the parsed answer; ``ratings``: each rater's newest rating; ``decided``:
-    the decision if raters disagreed; ``is_rehearsed``: whether a simulated reader gave it.
+    ``place``: session, trial index, attempt; ``step_name``: of a further answer; ``text``: the parsed answer; ``ratings``: each
+    rater's newest rating; ``decided``: the decision if raters disagreed; ``is_rehearsed``: whether a simulated reader gave it.
     """
 
     place: Place
     item_set: str
     item_id: str
+    step_name: str | None
     text: str
     ratings: tuple[StoredRating, ...] = ()
     decided: StoredRating | None = None
@@ -156,7 +158,7 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeA
         .group_by(*(scores.c[name] for name in TRIAL_KEY))
     )
     same = and_(*(scores.c[name] == trials.c[name] for name in TRIAL_KEY))
-    shown = (trials.c[name] for name in (*TRIAL_KEY, "item_set", "item_id", "accepted"))
+    shown = (trials.c[name] for name in (*TRIAL_KEY, "item_set", "item_id", "step_name", "accepted"))
     query = (
         select(*shown, scores.c.response, sessions.c.reader_kind)
         .join(scores, same)
@@ -186,8 +188,8 @@ def answers_of(connection: Connection, study: str, rating: Rating) -> list[FreeA
             continue
         place = (row.session_id, row.trial_index, row.attempt)
         of_raters = tuple(given.get(place, {}).values())
-        told = (row.item_set, row.item_id, row.response, of_raters, decided.get(place), is_rehearsal)
-        answers.append(FreeAnswer(place, *told))
+        asked = (row.item_set, row.item_id, row.step_name)
+        answers.append(FreeAnswer(place, *asked, row.response, of_raters, decided.get(place), is_rehearsal))
     return _read_as_text(connection, answers)
 
 
@@ -213,14 +215,15 @@ def _given(
 
 
 def _read_as_text(connection: Connection, answers: Sequence[FreeAnswer]) -> list[FreeAnswer]:
-    """Return answers without numbers and code; the plan specifies how an answer is parsed, the same for every item of a set."""
-    readings: dict[str, str] = {}
+    """Return answers without numbers and code; the plan specifies how an answer is parsed, alike for a step at all items of a set."""
+    readings: dict[tuple[str, bool, str | None], str] = {}
     text_answers = []
     for answer in answers:
-        if answer.item_set not in readings:
+        asked = (answer.item_set, answer.item_id == f"{answer.item_set} {RULE}", answer.step_name)
+        if asked not in readings:
             planned = _trial_of(_plan(connection, answer.place), answer.place) or {"steps": [{}]}
-            readings[answer.item_set] = planned["steps"][-1].get("read_as") or "text"
-        if readings[answer.item_set] == "text":
+            readings[asked] = planned["steps"][-1].get("read_as") or "text"
+        if readings[asked] == "text":
             text_answers.append(answer)
     return text_answers
 

@@ -16,13 +16,17 @@ from analysis.plan import summary_of
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.checking.settings import model_settings
+from experiment.lists import SessionPlace
 from experiment.models.engine import Reply
 from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.models.planning.session import ModelSession, SessionTaker, TrialFeedback
-from experiment.lists import SessionPlace
+from experiment.people.lab.stations import _tests
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.plan_builder import PlanBuilder
+from experiment.rating import answers_of, rating_for
+from experiment.scoring.trial import score_trial
 from experiment.simulated import SimulatedReader, read_truth
+from experiment.store import open_store, records
 from experiment.study import Study
 from experiment.study.study import study_plan
 from stimuli.errors import UserError
@@ -305,3 +309,37 @@ analysis:
     told = summary_of(study_plan(asked(CHOOSE, CONFIDENCE, more=more)))
     assert "(implausible - plausible, two-sided), of confidence; q: " in told
     assert "(implausible - plausible, two-sided), without wrong answers." in told
+
+
+@pytest.mark.parametrize("is_text", [True, False])
+def test_raters_see_free_answers_of_a_step_whatever_other_steps_ask_for(
+    asked: Callable[..., Study], tmp_path: Path, is_text: bool
+) -> None:
+    (tmp_path / "rubric.md").write_text("One point for a reason.", "utf-8")
+    steps = ("- answer: {show: question, only: question}", "- answer: {name: why, ask: Why?}")
+    more = "rating: {rubric: rubric.md}"
+    study = asked(*steps, block="      state_rule: {ask: Which rule?}\n", more=more)
+    plan = plan_session(study, study.items, list_id=1)
+    trials = [trial for trial in trials_of(plan) if trial["trial_type"] == "answer"]
+    ours = [trial for trial in trials if "step_name" not in trial and not trial["is_filler"]]
+    for trial in trials:
+        trial["accepted"] = []
+        trial["steps"][-1]["read_as"] = "text" if (trial in ours) == is_text else "number"
+
+    def store_all(connection: Any) -> None:
+        records.create_session(connection, plan, session_id="f" * 32, reader_kind="model", reader="restorer")
+        for trial in trials:
+            row = records.planned_columns(trial) | {"session_id": "f" * 32, "response_raw": "12"}
+            records.store_trial(connection, row, (), score_trial(trial, "12"))
+
+    with open_store(study.folder) as store:
+        store.write(store_all).result()
+        with store.read() as connection:
+            found = answers_of(connection, study.id, rating_for(study))
+    expected = [trial for trial in trials if (trial in ours) == is_text and not trial["is_practice"]]
+    assert [answer.place[1] for answer in found] == [trial["trial_index"] for trial in expected] != []
+
+
+def test_a_station_counts_trials_without_their_further_answers(asked: Callable[..., Study]) -> None:
+    study = asked(CHOOSE, CONFIDENCE, GUESS)
+    assert len(_tests(plan_session(study, study.items, list_id=1))) == 6

@@ -17,6 +17,7 @@ from experiment.people.lab.settings import Lab, is_experimenter, number_of, pin_
 from experiment.people.response_intake import Departed, Problem, leave_unagreed, read_body
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.store import StoreError, records, session_activity
 from experiment.store.assignment import number_is_taken
 from experiment.store.tables import sessions
@@ -102,7 +103,7 @@ def _tests(plan: Mapping[str, Any]) -> list[int]:
         trial["trial_index"]
         for screen in plan["screens"]
         for trial in screen.get("trials", ())
-        if not trial.get("is_practice")
+        if not trial.get("is_practice") and STEP_NAME not in trial
     ]
 
 

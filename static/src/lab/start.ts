@@ -331,7 +331,7 @@ export class StartScreen {
     const values = {
       participant: session.participant,
       trial: session.next_trial,
-      trials: session.trials,
+      trials: session.trials || "?",
       when,
       station: session.station ?? "",
     };
@@ -341,9 +341,9 @@ export class StartScreen {
   }
 }
 
-/** Whether nothing but the screens after the last trial is left. */
+/** Whether nothing but the screens after the last trial is left; a session without a list has no trials yet. */
 function isAnswered(session: Unfinished): boolean {
-  return session.next_trial > session.trials;
+  return session.trials > 0 && session.next_trial > session.trials;
 }
 
 /** A field under its label. Enter goes to the next field that is empty, else it presses the page's main button. */
