@@ -104,7 +104,7 @@ export class Visit {
     if (ticket?.leaving && ticket.address && ticket.token) {
       return this.erase({ address: ticket.address, token: ticket.token }, ticket.leaving.ending, ticket.leaving.parting);
     }
-    const found = (ticket ? await this.resume(ticket) : null) ?? (await this.open());
+    const found = (ticket ? await this.resume(ticket, isNewPage) : null) ?? (await this.open());
     if ("heading" in found) return this.end(found);
     const session = found;
     const progress = new Progress(session.plan, this.shelf, session.address, session.done, session.shown, session.given);
@@ -236,11 +236,12 @@ export class Visit {
   }
 
   /** The session to go on with; what to say where it has ended; null where a new one is to be begun. */
-  private async resume(ticket: Ticket): Promise<Session | Ended | null> {
+  private async resume(ticket: Ticket, isNewPage = true): Promise<Session | Ended | null> {
     const { address, token } = ticket;
     if (!address || !token) return null;
     for (let take: boolean = false; ; ) {
-      const { status, body } = await this.insist(() => this.api.resume(address, token, take));
+      // a page that stays open does not resume its session: whoever gets a list was not interrupted
+      const { status, body } = await this.insist(() => (isNewPage ? this.api.resume(address, token, take) : this.api.look(address, token)));
       if (status === 423) {
         take = await this.start.elsewhere(body);
       } else if (status === 409) {

@@ -95,7 +95,7 @@ export class Api {
     return ask("POST", `${address}/resume`, token, { take }, this.tab);
   }
 
-  look(address: string, token: string): Promise<Reply<Resumed>> {
+  look(address: string, token: string): Promise<Reply<Resumed & Refusal>> {
     return ask("GET", address, token);
   }
 

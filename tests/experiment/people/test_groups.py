@@ -176,18 +176,22 @@ def test_groups_that_cannot_be_filled_are_refused(make_study, levels, participan
 
 
 @pytest.mark.browser
-def test_the_page_goes_on_with_the_plan_of_its_group(make_study, serve_study, page):
-    site = serve_study(make_study(grouped(), settings_of("recruit: link")))
+@pytest.mark.parametrize("then", ["resume", "restart"])
+def test_the_page_goes_on_with_the_plan_of_its_group(make_study, serve_study, page, then):
+    participants = f"recruit: link, if_interrupted: {{then: {then}}}"
+    site = serve_study(make_study(grouped(), settings_of(participants)))
     page.goto(site.address)
+    page.get_by_role("heading", name="Welcome").wait_for()
     page.keyboard.press("Space")
     page.get_by_role("button", name=TEXTS["agree"]).click()
     page.get_by_label(TEXTS["question_first_language"]).select_option("nl")
     page.get_by_role("button", name=TEXTS["go_on"]).click()
-    page.get_by_role("heading", name=TEXTS["instructions_title"]).wait_for()
+    page.get_by_role("heading", name=TEXTS["instructions_title"], exact=True).wait_for()
     assert site.sessions[0]["list_id"] in LISTS["learner"]
-    page.reload()
-    page.get_by_role("heading", name="Welcome back").wait_for()
-    page.keyboard.press("Space")
-    page.get_by_role("heading", name=TEXTS["instructions_title"]).wait_for()
+    if then == "resume":
+        page.reload()
+        page.get_by_role("heading", name="Welcome back").wait_for()
+        page.keyboard.press("Space")
+        page.get_by_role("heading", name=TEXTS["instructions_title"], exact=True).wait_for()
     walk(page, "Thank you")
-    assert site.sessions[0]["state"] == "finished"
+    assert [row["state"] for row in site.sessions] == ["finished"]
