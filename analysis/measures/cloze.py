@@ -44,7 +44,8 @@ def completion_trials(tables: Tables) -> pd.DataFrame:
     )
     n = rows["completions_n"].astype(float)
     is_person = rows["reader_kind"].isin(PARTICIPANT_KINDS)
-    others = ((given * n - 1) / (n - 1)).where(n > 1)
+    # those whose completion is not counted, such as an earlier version's readers, cannot be left out
+    others = ((given * n - 1) / (n - 1)).where(n > 1).clip(lower=0.0)
     rows["share"] = given.where(~is_person, others)
     logprobs = _logprobs(tables).reindex(rows["row"]).map(mapping_in).to_list()
     rows["p_answer"] = [

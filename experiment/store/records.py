@@ -161,7 +161,8 @@ RATED = "rated"
 """The scorer of human ratings (:mod:`experiment.rating`)."""
 
 
-def _with_latest_score() -> Select[Any]:
+def with_latest_score(columns: Iterable[ColumnElement[Any]] = trials.c) -> Select[Any]:
+    """Return a query of trials, joined with their sessions and latest scores (null if none)."""
     of_trial = [scores.c[name] for name in TRIAL_KEY]
     latest = (
         select(
@@ -177,7 +178,8 @@ def _with_latest_score() -> Select[Any]:
     )
     same_trial = and_(*(latest.c[name] == trials.c[name] for name in TRIAL_KEY))
     return (
-        select(*trials.c, *(scores.c[name] for name in _SCORE_COLUMNS))
+        select(*columns, *(scores.c[name] for name in _SCORE_COLUMNS))
+        .select_from(trials)
         .join(sessions, sessions.c.session_id == trials.c.session_id)
         .join(latest, same_trial, isouter=True)
         .join(scores, scores.c.score_id == latest.c.score_id, isouter=True)
@@ -186,7 +188,7 @@ def _with_latest_score() -> Select[Any]:
 
 def trials_with_scores(connection: Connection, study: str | None = None) -> Iterator[Row]:
     """Yield trials, each with its latest score (null if none), session by session in trial order."""
-    query = _with_latest_score().order_by(
+    query = with_latest_score().order_by(
         sessions.c.created_at, trials.c.session_id, trials.c.trial_index, trials.c.attempt
     )
     return _rows(connection, query if study is None else query.where(sessions.c.study == study))
@@ -194,7 +196,7 @@ def trials_with_scores(connection: Connection, study: str | None = None) -> Iter
 
 def trials_of_session(connection: Connection, session_id: str) -> Iterator[Row]:
     """Yield the trials of one session, each with its latest score."""
-    query = _with_latest_score().where(trials.c.session_id == session_id)
+    query = with_latest_score().where(trials.c.session_id == session_id)
     return _rows(connection, query.order_by(trials.c.trial_index, trials.c.attempt))
 
 

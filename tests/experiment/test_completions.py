@@ -9,16 +9,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Table, select, update
 
 from experiment.building import build_study
 from experiment.checking import load_study
-from experiment.completions import GivenCompletions, cloze_of
+from experiment.completions import GivenCompletions, cloze_of, given_completions
 from experiment.models.engine import ModelSettings, Reply
 from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.models.planning.session import ModelSession, SessionTaker
 from experiment.parsing.free_answers import completion_of
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial
+from experiment.store import open_store, records
+from experiment.store.tables import scores, sessions, trials
 from experiment.study import Study
 from tests.experiment.commands import wrods
 
@@ -99,13 +102,60 @@ def test_shares_entropy_and_cloze_are_those_of_people_in_the_condition() -> None
     assert cloze_of([given("strong", dress=1)], {}, [])["cloze"] is None
 
 
+def test_only_valid_completions_of_the_newest_version_count_without_the_text_before_them(
+    study: Study,
+) -> None:
+    assert wrods("simulate", study.folder, "--readers", 8).exit_code == 0
+    with open_store(study.folder) as store:
+
+        def of_item() -> list[tuple[dict[str, int], dict[str, str]]]:
+            with store.read() as connection:
+                given = given_completions(connection, study).get(("sentences", "s1"), [])
+            return [
+                (dict(one.counts), dict(one.spellings))
+                for one in given
+                if one.condition == {"constraint": "strong"}
+            ]
+
+        with store.read() as connection:
+            query = select(trials.c.session_id, trials.c.trial_index).where(trials.c.item_id == "s1")
+            strong = [
+                tuple(row)
+                for row in connection.execute(query.add_columns(trials.c.condition))
+                if row.condition == {"constraint": "strong"}
+            ]
+
+        def change(place: int, table: Table, **values: object) -> None:
+            session_id, trial_index, _ = strong[place]
+            query = update(table).where(table.c.session_id == session_id).values(**values)
+            if table is not sessions:
+                query = query.where(table.c.trial_index == trial_index)
+            store.write(lambda connection: connection.execute(query).close()).result()
+
+        for place in range(4):
+            change(place, trials, response_raw="The bride wore a white Gown.")
+            change(place, scores, response="gown", response_status="valid")
+        assert of_item() == [({"gown": 4}, {"gown": "Gown"})]
+        change(0, scores, response=None, response_status="refused")
+        assert of_item()[0][0] == {"gown": 3}
+        change(1, sessions, version=0)
+        assert of_item()[0][0] == {"gown": 2}
+        plan = store.write(lambda connection: records.session(connection, strong[2][0])).result()["plan"]
+        for trial in trials_of(plan):
+            trial["steps"][-1]["read_as"] = "text"
+        change(2, sessions, plan=plan)
+        assert of_item()[0][0] == {"gown": 1}
+
+
 def session_of(study: Study, use: str = "hf:tiny") -> ModelSession:
     manner = read_prompting_settings(study, ModelSettings(use, {}, study.folder))
+    cells = (("weak", "a", {"hive": 3, "home": 2}), ("weak", "b", {"queen": 4}), ("strong", "a", {"nest": 9}))
     completions = {
         ("sentences", "s2"): [
             GivenCompletions(
-                {"constraint": "strong"}, Counter({"hive": 3, "home": 2}), {"hive": "Hive", "home": "home"}
+                {"constraint": level, "group": group}, Counter(counts), {text: text for text in counts}
             )
+            for level, group, counts in cells
         ]
     }
     script = SessionTemplate(plan_session(study, study.items, list_id=1), manner)
@@ -119,7 +169,7 @@ def test_a_local_model_scores_peoples_completions_and_writes_its_own(study: Stud
         trial = session.trial_of(request.work_key)
         requests[trial["item_id"]], shown[trial["item_id"]] = request, trial["condition"]["constraint"]
     assert requests["s1"].labels == ("dress", "gown") and requests["s1"].also_text
-    assert requests["s2"].labels == (("hive", "home") if shown["s2"] == "strong" else ("hive",))
+    assert (shown["s2"], requests["s2"].labels) == ("weak", ("hive", "queen", "home"))
     assert "nothing else" in requests["s1"].messages[-1].content
     logprobs = {"hive": -1.0, "home": -2.0}
     reply = Reply(

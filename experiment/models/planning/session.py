@@ -11,7 +11,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from experiment.completions import COMPLETION, GivenCompletions
+from experiment.completions import COMPLETION, GivenCompletions, completions_in
 from experiment.models.engine import ANSWERS, UNFINISHED, Message, RegionScore, Reply, Request, Span
 from experiment.models.planning.prompting_settings import DIGEST, SessionTemplate, right_answer
 from experiment.models.prompts.prompter import BLANK, Turn, changed_field, read_step
@@ -373,10 +373,10 @@ class ModelSession:
         if not self.manner.is_local or self.manner.strategy != "direct" or step.get("read_as") != COMPLETION:
             return ()
         spelt = {completion_of(answer): answer for answer in trial["accepted"]}
-        for given in self._completions.get((trial["set"], trial["item_id"]), ()):
-            if given.condition == trial["condition"]:
-                for text, _ in given.counts.most_common(MOST_COMPLETIONS):
-                    spelt.setdefault(text, given.spellings[text])
+        of_item = self._completions.get((trial["set"], trial["item_id"]), ())
+        _, counts, spellings = completions_in(of_item, trial["condition"])
+        for text, _ in counts.most_common(MOST_COMPLETIONS):
+            spelt.setdefault(text, spellings[text])
         return tuple(spelt.values())
 
     def _request(
