@@ -85,10 +85,14 @@ def _cut(text: str, parts: Sequence[str]) -> list[str]:
 
 def _spaced(item: Item, space: str) -> Item:
     shown, intact, changes = dict(item.shown), dict(item.intact), list(item.changes)
-    parts = item.key.get(PARTS, {})
+    parts = {unit: dict(of_field) for unit, of_field in item.key.get(PARTS, {}).items()}
     for name in _fields(item):
         of_text = parts.get("chunk", {}).get(name, [])
         put = _blanks(item, of_text, name) if space == "words" else str.isspace
+        if callable(put):
+            for of_field in parts.values():
+                if name in of_field:
+                    of_field[name] = ["".join(part.split()) for part in of_field[name]]
         for texts, field in ((shown, "shown"), (intact, "intact")):
             if name not in texts:
                 continue
@@ -104,7 +108,8 @@ def _spaced(item: Item, space: str) -> Item:
                     {**record, "start": places[record["start"]]} if record["field"] == name else record
                     for record in changes
                 ]
-    return replace(item, shown=shown, intact=intact, changes=tuple(changes))
+    key = {**item.key, **({PARTS: parts} if parts else {})}
+    return replace(item, shown=shown, intact=intact, changes=tuple(changes), key=key)
 
 
 def _blanks(item: Item, parts: Sequence[str], name: str) -> list[int]:

@@ -106,6 +106,31 @@ def test_a_text_loses_its_blanks_and_keeps_what_changed(make):
     assert item.shown["sentence"][record["start"] :].startswith(record["shown"])
 
 
+@pytest.mark.parametrize("case", ["", ", case: upper"])
+@pytest.mark.parametrize(
+    ("unit", "text", "parts"),
+    [
+        ("chunk", "The old gardener / slept. / He woke.", ["Theoldgardener", "slept.", "Hewoke."]),
+        ("sentence", "The gardener slept. He woke.", ["Thegardenerslept.", "Hewoke."]),
+    ],
+)
+def test_parts_of_a_text_lose_their_blanks_with_it(make, unit, text, parts, case):
+    study = make(
+        f"spacing: {{spaced: none, unspaced: {{space: none{case}}}}}",
+        read=f"{{show: sentence, as: rsvp, by: {unit}, for: 300 ms}}",
+        texts=(text,) * 2,
+        materials="",
+    )
+    items = make_items(study).items
+    reads = {
+        trial["condition"]["spacing"]: trial["steps"][0]
+        for trial in trials_of(plan_session(study, items, list_id=1))
+    }
+    shown = [part.upper() for part in parts] if case else parts
+    assert (reads["unspaced"]["parts"], reads["unspaced"]["text"]) == (shown, "".join(shown))
+    assert " " in "".join(reads["spaced"]["parts"])
+
+
 def test_a_style_is_that_of_every_step_and_models_see_it_in_pictures(make):
     study = make()
     looks = {
