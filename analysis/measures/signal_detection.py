@@ -44,9 +44,9 @@ def _corrected(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return rates and numbers of trials of both classes with the log-linear correction; the last axis is the classes.
 
-    Each class's share of all trials is added to its count, and twice that to its trials, whether or not a rate is 0 or 1: 0.5 and 1
-    of equal classes (Hautus, 1995, Behavior Research Methods, Instruments, & Computers 27, 46-51). Halves added to unequal classes
-    would give a reader with one answer throughout a d' other than 0.
+    Each class's share of all trials is added to its count, and twice that to its trials, whether or not a rate is 0 or 1. With
+    equal classes these are 0.5 and 1, as in Hautus (1995, Behavior Research Methods, Instruments, & Computers 27, 46-51). Fixed
+    halves would give a reader with one answer throughout to unequal classes a d' other than 0.
     """
     share = np.where(
         trials > 0, trials / trials.sum(axis=-1, keepdims=True), 0.5

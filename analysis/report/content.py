@@ -72,11 +72,12 @@ _NAMES = """
 a accuracy adjusted adjusted_accuracy all answer_given answered at axis base before behind beyond_one_typo category ceiling
 ceiling_of chance chance_high chance_low changed_words changes check choices column compared_with correct_high correct_low
 cost cost_high cost_low count counterbalanced derived df difference difference_high difference_low distance edits estimate
-estimate_high estimate_low excluded false_alarm_rate flagged forms gone grades group guessed hash head high highest hit_rate
+estimate_high estimate_low excluded false_alarm_rate first first_share flagged forms gone grades
+group guessed hash head high highest hit_rate
 imported intact is_changed is_repeat item item_cell item_condition item_reader items k key kind label letters level line list
 log_ratio log_reading_time log_rt low lowest machine machine_condition mean mean_high mean_log_ratio mean_low mean_rt measure
 meets missing missing_share model model_session n name not_recovered number of of_sums other_conditions out_of_context
-out_of_context_ratio own p p_adjusted panel parameters part participant participants people percent person place
+out_of_context_ratio own p p_adjusted pairs panel parameters part participant participants people percent person place
 place_from_end places previous_zipf prompt provenance published quantity r rated rating ratio ratio_high ratio_low reached recovered
 recovered_with_one_typo region replicates resampled right role rows rule run said_cell said_part same_direction same_distance
 same_place same_place_from_end scale scaled sd se seed series share shown side sign similarity size slopes sorted source speed

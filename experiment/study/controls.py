@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from experiment.study.factors import levels_of
-from experiment.study.groups import GROUP
+from experiment.study.factors import GROUP, levels_of
 from experiment.study.yaml_source import Faults
 from experiment.trials import TYPES
 from stimuli.errors import UserError, did_you_mean

@@ -30,6 +30,8 @@ StepSettings = Mapping[str, Any]
 """What a level sets in the trials of its items: settings by type of step, the look of all steps, the form of the text."""
 CASE, SPACE = "case", "space"
 """Settings of levels that give the text a form, which models read as well."""
+GROUP = "eligible"
+"""The setting of a level between sessions that makes it a group of people (`groups`)."""
 CELL = "condition"
 """The recipes' name for the factor if several are crossed."""
 

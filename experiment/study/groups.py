@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from experiment.study.factors import GROUP
 from experiment.study.yaml_source import Faults
 from stimuli.errors import UserError, unknown_name
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from experiment.study.study import Study
 
 RANGE = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
-GROUP = "eligible"
-"""The setting of a level between sessions that makes it a group of people."""
 BUILT_IN = ("first_language", "age")
 """Questions of eligibility with a fixed text."""
 DECIDING = ("choice", "yes_no", "number", "scale", "slider")

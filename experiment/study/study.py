@@ -28,9 +28,8 @@ from analysis.plan import (
     read_sign_rule,
 )
 from experiment.languages import OWN_FILE, Own, Pack, no_pack, read_own
-from experiment.study.factors import DesignCells, StepSettings, cross, levels_of
+from experiment.study.factors import GROUP, DesignCells, StepSettings, cross, levels_of
 from experiment.study.format import validator
-from experiment.study.groups import GROUP
 from experiment.study.texts import StudyText, read_text, version_of
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource, factor_settings
 from experiment.trials import (

@@ -38,8 +38,8 @@ from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.steps import scale_ends
 from experiment.session_minutes import length_in_words, minutes_in_words, session_durations
 from experiment.study import Study
-from experiment.study.factors import VERSION, operation_families
-from experiment.study.groups import GROUP, accepted_in
+from experiment.study.factors import GROUP, VERSION, operation_families
+from experiment.study.groups import accepted_in
 from experiment.study.questionnaires import MATRIX, asked_on_screen, matrix_rows
 from experiment.study.study import study_plan
 from experiment.summaries.model_costs import cost_words, judging_of

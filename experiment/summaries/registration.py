@@ -14,7 +14,7 @@ from analysis.plan import hypotheses, plans_in_words, rules_in_words
 from experiment.integrity.freezing import hash_of, locked_part
 from experiment.languages import find_pack
 from experiment.study import Study
-from experiment.study.groups import GROUP
+from experiment.study.factors import GROUP
 from experiment.study.study import ITEMS, planned_analyses, study_plan
 from experiment.summaries.plain_english import NO_RULE_ON_CHECKS, WORDS, has_unruled_checks, tell
 

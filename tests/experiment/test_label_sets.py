@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from experiment.building import build_study
 from experiment.checking import load_study
 from experiment.models.planning.prompting_settings import right_answer
-from experiment.models.prompts import Prompter
+from experiment.models.prompts.prompter import Prompter
 from experiment.parsing.label_sets import label_sets, read_set
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import score_trial

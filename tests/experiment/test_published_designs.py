@@ -241,10 +241,9 @@ def test_a_published_design_is_built_and_plans_sessions(tmp_path, name):
     ("name", "change", "words"),
     [
         ("reading-aloud", None, "say needs the onset of speech"),
-        ("plausibility-rating", ("[plausible, implausible]", "[likely, unlikely]"), "but the materials have none"),
+        ("plausibility-rating", ("plausible", "likely"), "but the materials have none"),
         ("garden-path", ("critical: marked", "critcal: marked"), "critical"),
         ("garden-path", ("only: 33%", "only: quesiton"), "quesiton"),
-        ("three-soas", ("{answer: 3,", "{relation: 1, answer: 3,"), "relation"),
         ("look-transposition", ("      levels: {look: [plain, mixed_case]}        # qwen reads text: it does not see fonts\n", ""),
          "between.* names qwen, which reads text, but the compared level sans is a style"),
         ("translation-priming", ("between: [human]", "between: [human, qwen]"), "models read the same at all levels of group"),
@@ -253,6 +252,7 @@ def test_a_published_design_is_built_and_plans_sessions(tmp_path, name):
         ("three-soas", ("      fixation: 500 ms\n", "      staircase: {start: 300 ms}\n"), "depend on earlier answers"),
         ("three-soas", ("wanted: 60", "wanted: 60, sessions: 2"), "a study is one session"),
         ("three-soas", ("compare: [relation, soa]", "compare: [relation, soa, answer]"), "has 3 factors; two can be compared"),
+        ("acceptability-heard", ("{name: confidence, ", "{"), "without a name"),
         ("translation-priming", ("[de, nl]}}}", "[de, en]}}}"), "belong to both native and learner"),
     ],
 )  # fmt: skip

@@ -105,7 +105,7 @@ def test_open_models_get_the_text_alone_as_published_and_check_says_where_they_d
             "scrambled-bench", folder, part=part, data=shared / "data", corrected=form == "corrected"
         )
         file = folder / "study.yaml"
-        change(file, ("    # llama:", "    llama:"))
+        file.write_text(file.read_text("utf-8").replace("    # llama:", "    llama:"), "utf-8")
     name = "base" if part == TRAINING else "llama"
     published, corrected = (load_study(folder) for folder in folders.values())
     assert published.models[name]["template"] == "plain" and "template" not in corrected.models[name]

@@ -14,7 +14,7 @@ from experiment.models.journal import LOST, REFUSED, Call, ModelCalls
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SentCall:
     """What came of a call: an answer, a refusal (a response without ``payload`` and ``failure``), or a failure."""
 
     response: ServerResponse  # its status is 0 if none came
@@ -26,7 +26,7 @@ class Outcome:
 
 async def send(
     transport: Transport, calls: ModelCalls, call: Call, path: str, content: bytes, *, is_timed: bool = False
-) -> Outcome:
+) -> SentCall:
     """Send a call that the journal has begun."""
     started = time.perf_counter()
     response = ServerResponse(0, {}, "")
@@ -35,7 +35,7 @@ async def send(
         took = (time.perf_counter() - started) * 1000
         if response.status >= 300:
             await calls.ended(call, REFUSED)
-            return Outcome(response)
+            return SentCall(response)
         payload = read_json(response.body)
     except RunStopped:
         raise
@@ -45,10 +45,10 @@ async def send(
             await calls.answered(call, response.body, Usage(), is_readable=False)
         else:
             await calls.ended(call, REFUSED if failure.kind == "unreachable" else LOST)
-        return Outcome(response, failure=failure)
+        return SentCall(response, failure=failure)
     first = None if response.first_at is None else (response.first_at - started) * 1000
     times = (took, first) if is_timed else (None, None)
     usage = Usage() if calls.price.is_free else read_usage(payload)
-    return Outcome(
+    return SentCall(
         response, payload, None, await calls.answered(call, response.body, usage, times=times), times
     )

@@ -27,9 +27,10 @@ from experiment.scoring.rescoring import StoredResponse
 from experiment.store import open_store
 from experiment.study import Study
 from tests.analysis.chapters import chapter_of, tables_in
+from tests.experiment.commands import worked
 from tests.experiment.models.test_rescoring import run
 from tests.experiment.models.tiny_models import tiny_llama
-from tests.experiment.test_mind_scramble import ONCE, made, wrods
+from tests.experiment.test_mind_scramble import ONCE, made
 
 LEVELS = ("BASE", "REO-ALL", "WORD-REO-ALL", "SENT-REO-ALL")
 
@@ -54,7 +55,7 @@ def test_summaries_go_from_replies_to_the_paper_s_table(tmp_path, shared):
     with open_store(folder) as store:
         run(study, store, said_of, reader="m")
         run(study, store, lambda trial: f">summarized: {trial['item_id']}", reader="n")
-        wrods("run", folder, "--model", "oracle")
+        worked("run", folder, "--model", "oracle")
         compare_texts(study, store, Embedder(embedding_settings(study)))
         data = hand_over(study, store, tmp_path / "data")
     rows = pd.read_parquet(data / "answer_similarity.parquet")

@@ -148,7 +148,10 @@ def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make
     for row in rows:
         assert row["correct"] is None and row["score"] < 0
         assert row["score"] == pytest.approx(row["label_logprobs"][row["response_raw"]])
-        assert (row["context"], row["scorer"]) == ("teacher_forced", f"log_likelihood-{VERSION}")
+        assert (about[row["session_id"]]["context"], row["scorer"]) == (
+            "teacher_forced",
+            f"log_likelihood-{VERSION}",
+        )
     rescored = json.loads(invoke("score", study.folder, "--json").stdout)
     assert rescored["responses"] == 2 * 5, "only people's own answers, the pilot's among them"
 

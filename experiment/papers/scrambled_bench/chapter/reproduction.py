@@ -392,7 +392,7 @@ def _authors_replies(file: AuthorsFile) -> Iterator[ReleasedReply]:
         if file.told["task"] == "rec":
             text, intact, shown = (str(row[name]) for name in ("recovered", "original", "scrambled"))
             return make_reply(read=text.strip(), key=intact, shown=(shown,))
-        make_reply = partial(make_reply, key=str(row["GT"]), shown=options_of(str(row["input"])))
+        make_reply = partial(make_reply, shown=options_of(str(row["input"])), key=str(row["GT"]))
         if file.data == PROBLEMS_DATA:
             return make_reply(read=str(row["pred_strict"]), loose=str(row["pred_loose"]))
         return make_reply(read=str(row["pred"]))
