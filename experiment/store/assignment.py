@@ -9,11 +9,11 @@ from itertools import count
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
 
-from experiment.store.chain import WITHDRAWN
+from experiment.store.chain import PLAN, WITHDRAWN
 from experiment.store.database import lock_for_change
 from experiment.store.records import excluded_sessions
 from experiment.store.session_activity import stamp
-from experiment.store.tables import audit, invitations, people, sessions, trials
+from experiment.store.tables import audit, chain, invitations, people, sessions, trials
 from stimuli.seeds import generator
 
 STARTED_RECENTLY = timedelta(hours=2)
@@ -84,14 +84,17 @@ def is_finished() -> ColumnElement[bool]:
 
 
 def is_under_way(started_within: timedelta) -> ColumnElement[bool]:
-    """Return the condition for unfinished sessions that hold a place: recently active, and with a trial or just begun."""
+    """Return the condition for unfinished sessions that hold a place: active, with a trial or just begun, or just given a list."""
     present = datetime.now(UTC)
+    just_now = stamp(present - WITHOUT_TRIAL)
+    plans = exists().where(chain.c.session_id == sessions.c.session_id, chain.c.kind == PLAN)
     return and_(
         sessions.c.state == "started",
         sessions.c.last_seen_at >= stamp(present - started_within),
         or_(
-            sessions.c.created_at >= stamp(present - WITHOUT_TRIAL),
+            sessions.c.created_at >= just_now,
             exists().where(trials.c.session_id == sessions.c.session_id),
+            plans.where(chain.c.created_at >= just_now),
         ),
     )
 
@@ -121,8 +124,9 @@ class PlacesOf:
 def assign_list(connection: Connection, places: PlacesOf, lists: Sequence[int], seed: int) -> int:
     """Return the list with the fewest readers, at random among ties.
 
-    Sessions without a stored trial count only for ten minutes, and those excluded or held for review not at all. Call it in the
-    transaction that creates the session, so that no other decision intervenes.
+    Sessions without a stored trial count only for ten minutes after they began or got their list, and those excluded or held for
+    review not at all. Call it in the transaction that creates the session or gives it its list, so that no other decision
+    intervenes.
     """
     lock_for_change(connection)
     counted = connection.execute(

@@ -180,6 +180,12 @@ def place_refusal(connection: Connection, service: StudyService) -> EntryRefusal
     if recruitment is None or recruitment.platform is None or recruitment.wanted is None:
         return None
     finished, under_way = places_taken(connection, service)
+    if service.groups:
+        # readers beyond a group's places take none of another's
+        places, extra = _places_of_a_group(service, recruitment.wanted, recruitment.overbook)
+        of_groups = [places_taken(connection, service, group.lists) for group in service.groups]
+        finished = sum(min(done, places) for done, _ in of_groups)
+        under_way -= sum(max(0, active - (places + extra - min(done, places))) for done, active in of_groups)
     if finished >= recruitment.wanted:
         platform = recruitment.platform
         is_own = platform.key == "link"
@@ -196,10 +202,14 @@ def group_is_full(connection: Connection, service: StudyService, lists: Sequence
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None or recruitment.wanted is None:
         return False
-    share = len(service.groups)
     finished, under_way = places_taken(connection, service, lists)
-    places = recruitment.wanted // share
-    return finished >= places or finished + under_way >= places + ceil(recruitment.overbook / share)
+    places, extra = _places_of_a_group(service, recruitment.wanted, recruitment.overbook)
+    return finished >= places or finished + under_way >= places + extra
+
+
+def _places_of_a_group(service: StudyService, wanted: int, overbook: int) -> tuple[int, int]:
+    """Return the places of each group, and how many more of its sessions can be in progress."""
+    return wanted // len(service.groups), ceil(overbook / len(service.groups))
 
 
 def platform_of(service: StudyService) -> Platform | None:

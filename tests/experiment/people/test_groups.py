@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from experiment.procedure import plan_session, trials_of
 from experiment.procedure.questions import is_eligible
 from experiment.simulated import GroundTruth, StudyEntrance, TrueEffects, fill
 from experiment.store import chain
+from experiment.store.session_activity import stamp
 from stimuli.errors import UserError
 from tests.experiment.people.browsing import TEXTS, walk
 from tests.experiment.people.conftest import settings_of
@@ -110,6 +112,29 @@ def test_a_full_group_turns_its_people_away_and_leaves_the_other_open(recruiting
     assert first.event("stop", {"then": "delete"}).body == {"erased": True}
     again = arrive(site, "native")
     assert site.session(again)["list_id"] in LISTS["native"]
+
+
+def test_readers_beyond_the_places_of_a_group_take_none_of_another(recruiting):
+    site = recruiting("link", None, grouped(), wanted=2, overbook=4)
+    native = [arrive(site, "native") for _ in range(3)]
+    assert [person.complete().status for person in native[:2]] == [200, 200]
+    learner = arrive(site, "learner")
+    assert site.session(learner)["list_id"] in LISTS["learner"]
+    learner.complete()
+    assert site.opening().body["rule"] == "full"
+
+
+def test_a_list_given_late_holds_its_place(recruiting):
+    site = recruiting("link", None, grouped(), wanted=4)
+    lists = []
+    for _ in range(2):
+        person = site.begin()
+        site.change(person, created_at=stamp(datetime.now(UTC) - timedelta(minutes=15)))
+        assert person.tell("eligibility", {"first_language": "en"}).body["then"] == "assigned"
+        lists.append(site.session(person)["list_id"])
+    assert sorted(lists) == [1, 2]
+    late = site.begin()
+    assert late.tell("eligibility", {"first_language": "en"}).body["then"] == "full"
 
 
 def test_a_restart_decides_anew(make_study, serve_study):
