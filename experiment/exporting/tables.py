@@ -300,7 +300,7 @@ def _flat(
     label_map = session["label_map"] or {}
     labels = trial["label_logprobs"]
     # a text that is only read, or a participant's answer whose likelihood was requested, is not an answer that can be correct
-    is_answer = trial["trial_type"] not in UNANSWERED and session["context"] != "teacher_forced"
+    is_answer = trial["trial_type"] not in UNANSWERED and not records.is_teacher_forced(session)
     is_rating = is_answer and trial["trial_type"] in RATED
     return {
         **trial,

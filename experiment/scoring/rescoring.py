@@ -123,7 +123,7 @@ def responses(study: Study, connection: Connection, *, reader: str | None = None
     if reader is not None and reader not in {row["reader"] for row in overview}:
         raise unknown_name("reader", reader, {row["reader"] for row in overview})
     for session in reversed(overview):
-        if session["context"] == "teacher_forced" or (reader is not None and session["reader"] != reader):
+        if records.is_teacher_forced(session) or (reader is not None and session["reader"] != reader):
             continue
         session_id = session["session_id"]
         plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id))

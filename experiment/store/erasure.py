@@ -49,6 +49,7 @@ from sqlalchemy.exc import DBAPIError
 from experiment.store.assignment import INVITED, PILOT_PREFIX, PREFIXES, TYPED, numbers_taken, typed_numbers
 from experiment.store.chain import WITHDRAWN, withdrawn_sessions
 from experiment.store.database import SQL, make_engine
+from experiment.store.records import TEACHER_FORCED
 from experiment.store.session_activity import stamp
 from experiment.store.statements import insert_new
 from experiment.store.tables import (
@@ -71,7 +72,6 @@ from experiment.store.tables import (
 from stimuli.audit.findings import counted
 
 T = TypeVar("T")
-TEACHER_FORCED = "teacher_forced"
 _CHILDREN_FIRST = (ratings, scores, regions, trials, flags, events, people)
 _ASSIGNED = (*PREFIXES.values(), PILOT_PREFIX)
 _LARGEST_IN = 500

@@ -48,6 +48,8 @@ Marked = tuple[str, int | None, int | None]
 Stored = Literal["stored", "same"]
 PARTICIPANTS = ("human", "simulated")
 """Kinds of readers that are persons: each of their sessions has a person's key."""
+TEACHER_FORCED = "teacher_forced"
+"""The context of models that follow a person's answers; a plan of people names it as well."""
 FROM_PLAN = ("study", "version", "design_hash", "list_id", "order_row", "label_map", "prompt_variant", "replicate",
              "context")  # fmt: skip
 
@@ -333,6 +335,11 @@ def planned_columns(planned: Mapping[str, Any]) -> dict[str, Any]:
     same = ("trial_index", "block", "item_id", "trial_type", "condition", "shown", "answer", "accepted", "is_practice",
             "is_filler", "is_attention_check", "choice_order", "step_name")  # fmt: skip
     return {name: planned.get(name) for name in same} | {"item_set": planned.get("set")}
+
+
+def is_teacher_forced(session: Mapping[str, Any]) -> bool:
+    """Return whether a session is of a model whose answers are those of a person that it follows."""
+    return session["context"] == TEACHER_FORCED and session["reader_kind"] not in PARTICIPANTS
 
 
 def create_session(

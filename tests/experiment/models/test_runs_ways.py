@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sqlalchemy import select
 
 from experiment.models.states import read_index, read_layer
 from experiment.procedure import plan_session, trials_of
-from experiment.scoring.trial import VERSION
+from experiment.scoring.trial import VERSION, score_trial
 from experiment.store import open_store, records
 from experiment.store.tables import audit, calls, regions, sessions, trials
 from experiment.study import Study
@@ -126,6 +127,8 @@ def human_session(study: Study, answers: Callable[[Any], str | None], *, is_pilo
             row = {**records.planned_columns(trial), "session_id": session_id, "response_raw": answers(trial)}
             row |= {"client_uuid": f"{session_id}-{trial['trial_index']}", "rt": 700.0}
             records.store_trial(connection, row)
+            place = {"session_id": session_id, "trial_index": trial["trial_index"], "attempt": 1}
+            records.store_score(connection, **place, verdict=score_trial(trial, row["response_raw"]))
         records.finish_session(connection, session_id)
         return session_id
 
@@ -152,6 +155,10 @@ def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make
             "teacher_forced",
             f"log_likelihood-{VERSION}",
         )
+    out = study.folder / "out"
+    assert invoke("export", study.folder, "--out", out).exit_code == 0
+    table = pd.read_csv(next(out.rglob("trials.csv")))
+    assert set(table.loc[table["reader_kind"] == "human", "response_status"]) == {"valid"}
     rescored = json.loads(invoke("score", study.folder, "--json").stdout)
     assert rescored["responses"] == 2 * 5, "only people's own answers, the pilot's among them"
 

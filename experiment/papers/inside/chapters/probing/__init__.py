@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from experiment.papers.inside.chapters.probing.probing_figures import accuracy_f
 from experiment.papers.inside.chapters.probing.probing_fit import CONDITION, INNER_FOLDS, TARGETS, settings_of
 from experiment.papers.inside.chapters.probing.probing_intervals import (
     RESAMPLES,
-    Accuracies,
+    Probed,
     ProbeEstimates,
     accuracies,
     widening,
@@ -29,45 +28,6 @@ from experiment.papers.inside.chapters.probing.probing_intervals import (
 LAYOUT = ChapterLayout(Path(__file__).parent)
 TOLD_IN_FULL = 4  # up to so many models are told one by one; of more, tables and figures tell
 SKEWED = 0.1  # by so much the most frequent label may exceed an equal share before that is said
-
-
-@dataclass(frozen=True, eq=False)
-class Probed:
-    """One model's probes with what they get right."""
-
-    probing: Probing
-    found: Accuracies
-
-    @property
-    def name(self) -> str:
-        """The model."""
-        return self.probing.group
-
-    @property
-    def conditions(self) -> tuple[str, ...]:
-        """The conditions without all of them together."""
-        return self.probing.conditions
-
-    @property
-    def last(self) -> int:
-        """The last layer."""
-        return len(self.probing.layers) - 1
-
-    @property
-    def by_label(self) -> tuple[float, float]:
-        """Least and greatest chance as labels' frequencies give it; single conditions that are predicted have another."""
-        chance = self.found.chance[-1:] if self.probing.target == CONDITION else self.found.chance
-        return float(chance.min()), float(chance.max())
-
-    def first_above(self, index: int) -> int | None:
-        """Return the first layer at which a condition's accuracy lies above chance, all layers and conditions taken together."""
-        above = np.flatnonzero(self.found.accuracy.low_all[index] > self.found.chance[index])
-        return int(above[0]) if len(above) else None
-
-    def steepest(self, index: int) -> int | None:
-        """Return the layer that adds most to a condition's accuracy; None where none adds anything."""
-        gained = self.found.steps.value[index]
-        return int(np.argmax(gained)) + 1 if gained.size and gained.max() > 0 else None
 
 
 def write(material: Material) -> Chapter | None:

@@ -27,8 +27,7 @@ from analysis.figures.panels import (
 )
 
 if TYPE_CHECKING:
-    from experiment.papers.inside.chapters.probing import Probed
-    from experiment.papers.inside.chapters.probing.probing_intervals import Accuracies
+    from experiment.papers.inside.chapters.probing.probing_intervals import Accuracies, Probed
 
 COLUMNS_OF_MODELS, COLUMNS_OF_CONDITIONS = 2, 3
 MOST_PANELS = 8

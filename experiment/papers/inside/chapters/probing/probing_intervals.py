@@ -62,6 +62,45 @@ class Accuracies:
         return f"percentile bootstraps over items{wider}{_UNMOVED if any(part.unmoved.any() for part in parts) else ''}"
 
 
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """One model's probes with what they get right."""
+
+    probing: Probing
+    found: Accuracies
+
+    @property
+    def name(self) -> str:
+        """The model."""
+        return self.probing.group
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions without all of them together."""
+        return self.probing.conditions
+
+    @property
+    def last(self) -> int:
+        """The last layer."""
+        return len(self.probing.layers) - 1
+
+    @property
+    def by_label(self) -> tuple[float, float]:
+        """Least and greatest chance as labels' frequencies give it; single conditions that are predicted have another."""
+        chance = self.found.chance[-1:] if self.probing.target == CONDITION else self.found.chance
+        return float(chance.min()), float(chance.max())
+
+    def first_above(self, index: int) -> int | None:
+        """Return the first layer at which a condition's accuracy lies above chance, all layers and conditions taken together."""
+        above = np.flatnonzero(self.found.accuracy.low_all[index] > self.found.chance[index])
+        return int(above[0]) if len(above) else None
+
+    def steepest(self, index: int) -> int | None:
+        """Return the layer that adds most to a condition's accuracy; None where none adds anything."""
+        gained = self.found.steps.value[index]
+        return int(np.argmax(gained)) + 1 if gained.size and gained.max() > 0 else None
+
+
 def accuracies(probing: Probing, study: str, resamples: int = RESAMPLES) -> Accuracies:
     """Return accuracy, steps, differences and selectivity of a model's probes, with intervals."""
     tested = probing.tested
