@@ -374,7 +374,9 @@ def test_effects_of_simulated_ratings_are_compared_with_what_the_scale_leaves_of
         rows = {row[0]: row for row in csv.reader(file) if row}
     simulated, expected, recovered = map(float, rows["implausible − plausible"][1:4])
     assert simulated == -2.0 and -2.0 <= expected < -1.8
-    assert recovered == pytest.approx(expected, abs=0.5)
+    assert recovered == pytest.approx(expected, abs=0.8), (
+        "ten readers, whose sessions are drawn anew each time"
+    )
 
 
 def test_a_cumulative_link_model_is_a_check_where_the_points_are_few(reported: tuple[Path, Any]) -> None:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine
+from sqlalchemy import create_engine, update
 
 from experiment.models.runs.status import readers_of
 from experiment.people.recruitment.admission import places_taken
@@ -20,7 +20,7 @@ from experiment.people.recruitment.return_links import _needed, _practised, prac
 from experiment.people.service import present
 from experiment.session_minutes import shortest_seconds
 from experiment.store.session_activity import stamp
-from experiment.store.tables import flags, metadata, regions, scores
+from experiment.store.tables import chain, flags, metadata, regions, scores
 from tests.experiment.people.conftest import CODES, MTURK, page_of, prolific_id
 from tests.experiment.people.recruitment.test_arriving import SONA_URL
 
@@ -334,6 +334,7 @@ def test_a_session_without_a_trial_holds_its_place_for_ten_minutes_whatever_it_s
     assert taken(site) == (0, 1)
     earlier = stamp(datetime.now(UTC) - timedelta(minutes=11))
     site.change(invented, created_at=earlier)
+    site.do(lambda connection: connection.execute(update(chain).values(created_at=earlier)).close())
     assert invented.post("lease", {}, X_Wrods_Lease="a-tab-of-the-script").status == 200
     assert taken(site) == (0, 0)
     assert site.begin().status == 201
