@@ -11,19 +11,20 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
+from experiment.lists import steps_of_blocks
 from experiment.parsing.free_answers import completion_of
 from experiment.procedure import trials_of
 from experiment.store.records import excluded_sessions, with_latest_score
 from experiment.store.tables import scores, sessions, trials, versions
 from experiment.study import Study
-from experiment.trials import answering_step
+from experiment.trials import NAME
 
 COMPLETION = "completion"
 """The way to read an answer that continues a text."""
 
 
 class GivenCompletions(NamedTuple):
-    """What people wrote in the trials of one item and condition: how often each continuation, and in which spelling most often."""
+    """The completions that people gave to one item in one condition: how often each, and its most frequent spelling."""
 
     condition: Mapping[str, str]
     counts: Counter[str]
@@ -32,10 +33,8 @@ class GivenCompletions(NamedTuple):
 
 def asks_for_completions(study: Study) -> bool:
     """Return whether trials of a study ask for the continuation of a text."""
-    steps = (
-        answering_step(screen["block"]["trial"]) for screen in study.get("procedure") if "block" in screen
-    )
-    return any(step.get("answer", {}).get("read_as") == COMPLETION for step in steps)
+    steps = (settings for _, _, settings in steps_of_blocks(study))
+    return any(settings.get("read_as") == COMPLETION and NAME not in settings for settings in steps)
 
 
 def given_completions(connection: Connection, study: Study) -> dict[tuple[str, str], list[GivenCompletions]]:

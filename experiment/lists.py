@@ -24,7 +24,7 @@ ORDER_NAMES = ("condition", "answer", "item", "set")
 ITEM_COLUMNS = "columns"
 """Key of an item with its cells in columns by which blocks are ordered, and steps restricted or coloured."""
 KEY_OF_NAMED = "_answer"
-"""End of the name of the column with the right answers to a step with a name."""
+"""End of the name of the column with the correct answers to a step with a name."""
 TESTED = "tested"
 """Condition of the test trials of a study without conditions, among constraints of an order."""
 PRACTICE = "practice-"

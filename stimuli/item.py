@@ -28,7 +28,7 @@ from stimuli.schemas.acceptance import Accepts, acceptor
 Role = Literal["test", "practice", "exemplar", "filler", "attention_check"]
 ROLES: tuple[Role, ...] = get_args(Role)
 ANSWERS_BETWEEN = " | "
-"""Between the right answers in the answer of an item of whose choices any number is right."""
+"""Separates the correct answers of an item of whose choices any number is correct."""
 _MATTERS = ("wordfreq", "regex", "rapidfuzz", "numpy", "scipy", "scikit-learn", "matplotlib", "fonttools")
 """Packages whose version may change items or their audit."""
 

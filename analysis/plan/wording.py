@@ -107,7 +107,7 @@ def hypotheses(plan: StudyPlan) -> Iterator[tuple[str, list[str]]]:
 
 
 def _restricted(analysis: PlannedAnalysis) -> str:
-    """Say of which trials alone an analysis is, and whether it leaves out wrong answers."""
+    """Describe the trials to which an analysis is restricted, and whether it leaves out wrong answers."""
     levels = [f"{name} {level}" for name, level in analysis.within.items()]
     parts = [
         *([f"of {analysis.trials}"] if analysis.trials is not None else []),

@@ -88,8 +88,8 @@ def _spaced(item: Item, space: str) -> Item:
     parts = {unit: dict(of_field) for unit, of_field in item.key.get(PARTS, {}).items()}
     for name in _fields(item):
         of_text = parts.get("chunk", {}).get(name, [])
-        put = _blanks(item, of_text, name) if space == "words" else str.isspace
-        if callable(put):
+        put = _blanks(item, of_text, name) if space == "words" else None  # None takes all blanks out
+        if put is None:
             for of_field in parts.values():
                 if name in of_field:
                     of_field[name] = ["".join(part.split()) for part in of_field[name]]
@@ -97,7 +97,7 @@ def _spaced(item: Item, space: str) -> Item:
             if name not in texts:
                 continue
             old = texts[name]
-            if callable(put):
+            if put is None:
                 places = [0, *accumulate(int(not sign.isspace()) for sign in old)]
                 texts[name] = "".join(old.split())
             else:

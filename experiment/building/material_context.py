@@ -174,7 +174,7 @@ def compared_columns(study: Study) -> dict[str, str]:
 
 
 def keys_of_named(study: Study) -> list[str]:
-    """Return the columns with the right answers to steps with a name, which a table may lack: nothing is right then."""
+    """Return the columns with the correct answers to steps with a name, which a table may lack: nothing is right then."""
     steps = (settings for _, _, settings in steps_of_blocks(study))
     return list(dict.fromkeys(f"{settings[NAME]}{KEY_OF_NAMED}" for settings in steps if NAME in settings))
 

@@ -267,7 +267,7 @@ def _matched(
         retained = set(chain.from_iterable(matching.sets.values()))
         if not retained:
             raise UserError(
-                f"no rows of {' and '.join(matching.sets)} are alike in {', '.join(on)}, so that no item is left",
+                f"no rows of {' and '.join(matching.sets)} match in {', '.join(on)}, so that no item is left",
                 mend="Allow larger differences, match on fewer covariates, or add rows.",
             )
         return [item for item in items if item.item_id in retained], _report_matching(matching, "sets", on)

@@ -170,7 +170,7 @@ def _excluded_sessions(connection: Connection, study: str) -> dict[str, str]:
 
 
 def _clients(connection: Connection, study: str, *kinds: str) -> dict[str, Mapping[str, Any]]:
-    """Return what is known of the browser, or of the import, of each session of some kinds of readers."""
+    """Return the description of the browser, or of the import, by session of some kinds of readers."""
     query = select(sessions.c.session_id, sessions.c.client)
     query = query.where(sessions.c.study == study, sessions.c.reader_kind.in_(kinds))
     return {row.session_id: row.client or {} for row in connection.execute(query)}

@@ -208,9 +208,9 @@ def _materials(study: Study, folder: Path) -> None:
     code = study.get("participants", "completion_code")
     settings = settings if code is None else settings.replace(str(code), "(left out)")
     (folder / study.source.file.name).write_text(settings, "utf-8")
-    copied = {name: f"texts/{Path(name).name}" for name in study.design["texts"]}
-    copied |= {name: name for declared in study.own_types.values() for name in declared.hashes}
-    for name, copy in copied.items():
+    copied = [(name, f"texts/{Path(name).name}") for name in study.design["texts"]]
+    copied += [(name, name) for declared in study.own_types.values() for name in declared.hashes]
+    for name, copy in copied:
         (folder / copy).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(study.folder / name, folder / copy)
 

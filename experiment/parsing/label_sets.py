@@ -32,7 +32,7 @@ def label_sets(step: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def answers_in(text: str | None) -> list[str]:
-    """Return the right answers in a text of several."""
+    """Return the correct answers in a text of several."""
     return [part.strip() for part in (text or "").split(ANSWERS_BETWEEN.strip()) if part.strip()]
 
 

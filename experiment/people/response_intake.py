@@ -354,7 +354,7 @@ SCREENED_OUT = "screened_out"
 GROUP_FULL = "group is full"
 """Beginning of the reason of a session that ended because its reader's group has no places left."""
 GiveList = Callable[[Connection, Mapping[str, Any], Mapping[str, str]], bool]
-"""Gives a session a list of its reader's group; returns False if the group is full."""
+"""Assigns a list of the reader's group to a session; returns False if the group is full."""
 FAILED_COMPREHENSION = "failed_comprehension"
 STOPPED = "stopped"
 OF_THE_SERVER = frozenset(

@@ -457,7 +457,7 @@ class PlanBuilder:
         if answer is not None and responses and not set(given) <= set(responses):
             raise UserError(
                 f"item {item.item_id!r}: {name}{KEY_OF_NAMED} is {answer!r}; the answers to {name} are {', '.join(responses)}",
-                mend="Correct the cell, or leave it empty where nothing is right.",
+                mend="Correct the cell, or leave it empty if no answer is correct.",
             )
         accepts = [] if answer is None else [answer]
         return trial | {STEP_NAME: name, "answer": answer, "accepted": accepts, "exemplars": []}

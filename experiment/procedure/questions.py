@@ -20,7 +20,7 @@ from typing import Any
 
 from experiment.languages import Pack
 from experiment.study import Study
-from experiment.study.groups import RANGE, asked_for_groups, groups_of
+from experiment.study.groups import asked_for_groups, groups_of, range_in
 from experiment.study.questionnaires import (
     LANGUAGES,
     MATRIX,
@@ -361,11 +361,9 @@ def _accepts(accept: Any, given: Any) -> bool:
 
 def _is_within(accept: Any, given: Any) -> bool:
     """Return whether an answer is a number in a range such as ``18 to 65``."""
-    if not (isinstance(accept, str) and RANGE.fullmatch(accept)):
-        return False
-    low, _, high = accept.partition(" to ")
+    ends = range_in(accept)
     try:
-        return float(low) <= float(given) <= float(high)
+        return ends is not None and ends[0] <= float(given) <= ends[1]
     except (TypeError, ValueError, OverflowError):
         return False
 

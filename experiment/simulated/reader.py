@@ -29,7 +29,7 @@ from experiment.procedure.steps import parts_of, region_lines, region_names
 from experiment.simulated.truth import CROSSED, POSITIONS, GroundTruth, TrueEffects, Typing, level_of
 from experiment.store import Store, records
 from experiment.study import Study
-from experiment.study.groups import RANGE
+from experiment.study.groups import range_in
 from experiment.study.questionnaires import is_asked
 from experiment.trials import (
     FRAME_MS,
@@ -519,10 +519,8 @@ class SimulatedReader:
         if step["step"] in UNANSWERED or step["step"] == OWN_TYPE:
             return None  # a field of its own types holds the answer
         if step["step"] in TYPED:
-            is_known, is_free = (
-                trial["answer"] is not None,
-                step.get("read_as", "text") in ("text", "code", "completion"),
-            )
+            is_known = trial["answer"] is not None
+            is_free = step.get("read_as", "text") in ("text", "code", "completion")
             if right and lapse is None and (is_known or is_free):
                 return str(trial["answer"]) if is_known else "no idea"
             others = self._answers_to_others(trial) if step.get("read_as") == "completion" else ()
@@ -636,9 +634,8 @@ def _any_answer(question: Mapping[str, Any], draw: Random) -> Any:
     accept = question.get("accept")
     if isinstance(accept, list):
         accept = accept[0]
-    if isinstance(accept, str) and RANGE.fullmatch(accept):
-        low, high = (round(float(part)) for part in accept.split(" to "))
-        return draw.randint(low, high)
+    if (ends := range_in(accept)) is not None:
+        return draw.randint(round(ends[0]), round(ends[1]))
     if accept is not None:
         return accept
     options = [option["value"] for option in question.get("options") or ()]

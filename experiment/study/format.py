@@ -336,7 +336,7 @@ CANNOT = {
     ),
     **dict.fromkeys(("boundary", "preview"), ({"show"}, _GAZE)),
 }
-"""Settings that wrods knows and refuses: the settings beside which they would stand, the reason, and what to take instead."""
+"""Settings that wrods knows and refuses: the settings that they would join, the reason, and what to take instead."""
 
 
 def _say_unknown(place: str, key: str, settings: dict[str, Any], root: Any) -> str:

@@ -17,22 +17,24 @@ from stimuli.errors import UserError, unknown_name
 if TYPE_CHECKING:
     from experiment.study.study import Study
 
-RANGE = re.compile(r"-?[0-9.]+ to -?[0-9.]+")
+_RANGE = re.compile(r"(-?[0-9.]+) to (-?[0-9.]+)")
 BUILT_IN = ("first_language", "age")
 """Questions of eligibility with a fixed text."""
 DECIDING = ("choice", "yes_no", "number", "scale", "slider")
 """Types of questions whose answers can decide on a group."""
 
 
+def range_in(value: Any) -> tuple[float, float] | None:
+    """Return the ends of a range of accepted numbers, such as ``18 to 65``; None of anything else."""
+    match = _RANGE.fullmatch(value) if isinstance(value, str) else None
+    return None if match is None else (float(match[1]), float(match[2]))
+
+
 def accepted_in(level: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the answers, by question, of the people of a level; an age as a range."""
     given: Mapping[str, Any] = level.get(GROUP, {})
     return {
-        name: [f"{value[0]} to {value[1]}"]
-        if name == "age"
-        else list(value)
-        if isinstance(value, list)
-        else [value]
+        name: ["{} to {}".format(*value)] if name == "age" else _listed(value)
         for name, value in given.items()
     }
 
@@ -125,13 +127,9 @@ def _listed(value: Any) -> list[Any]:
 
 def _ends(value: Any) -> tuple[float, float] | None:
     """Return the ends of a range of numbers; None of another answer."""
-    text = str(value)
-    if RANGE.fullmatch(text):
-        low, _, high = text.partition(" to ")
-        return float(low), float(high)
     try:
-        return float(text), float(text)
-    except ValueError:
+        return range_in(value) or (float(value), float(value))
+    except (TypeError, ValueError):
         return None
 
 
@@ -153,9 +151,7 @@ def _check_apart(place: str, levels: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise an error if somebody could belong to two groups."""
     for (one, first), (other, second) in itertools.combinations(levels.items(), 2):
         here, there = accepted_in(first), accepted_in(second)
-        if not any(
-            not any(_overlap(a, b) for a in here[name] for b in there[name]) for name in here.keys() & there
-        ):
+        if all(any(_overlap(a, b) for a in here[name] for b in there[name]) for name in here.keys() & there):
             raise UserError(
                 f"{place}: somebody could belong to both {one} and {other}",
                 mend="Let both accept different answers to one question.",

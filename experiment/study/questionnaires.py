@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from experiment.languages import ready_questions
-from experiment.study.groups import RANGE, asked_for_groups
+from experiment.study.groups import asked_for_groups, range_in
 from stimuli.corpora.tables import read_table, unread_columns
 from stimuli.errors import UserError, did_you_mean, together, unknown_name
 
@@ -216,9 +216,8 @@ def conditions(only: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the answers to earlier questions on which a question is asked: ``values``, or numbers ``from`` and ``to``."""
     found: dict[str, dict[str, Any]] = {}
     for name, wanted in only.items():
-        if isinstance(wanted, str) and RANGE.fullmatch(wanted):
-            low, _, high = wanted.partition(" to ")
-            found[name] = {"from": float(low), "to": float(high)}
+        if (ends := range_in(wanted)) is not None:
+            found[name] = {"from": ends[0], "to": ends[1]}
         else:
             found[name] = {
                 "values": [str(value) for value in (wanted if isinstance(wanted, list) else [wanted])]

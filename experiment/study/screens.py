@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from experiment.study.controls import check_between
 from experiment.study.factors import CASE, SPACE
 from experiment.study.format import key_name
-from experiment.study.groups import RANGE, asked_for_groups, check_groups
+from experiment.study.groups import asked_for_groups, check_groups, range_in
 from experiment.study.questionnaires import (
     MATRIX,
     asked_on_screen,
@@ -392,7 +392,7 @@ def _check_several(place_of: Callable[[str], str], settings: Mapping[str, Any]) 
     )
     if parted is not None:
         raise UserError(
-            f"{place_of('keys')}: the label {parted!r} has a sign that stands between several labels",
+            f"{place_of('keys')}: the label {parted!r} has a sign that separates several labels",
             mend="Write it without commas and bars.",
         )
     if settings.get("answer_by") == "text":
@@ -593,7 +593,7 @@ def _check_feedback(study: Study, block: int) -> None:
     if feedback.startswith("accuracy") and further is not None:
         raise UserError(
             f"{place} is {feedback!r}, and readers would know whether they were right before they answer {further}",
-            mend="Take it out; feedback: late tells that time ran out.",
+            mend="Take it out; feedback: late shows that time ran out.",
         )
     if feedback.startswith("accuracy") and kind in UNANSWERED:
         raise UserError(
@@ -843,7 +843,7 @@ def _check_score_accepted(place: str, given: Mapping[str, Any]) -> None:
     """Raise an error unless a matrix that decides on taking part has one score, and a range of it."""
     if "accept" not in given:
         return
-    if "score" not in given or not (isinstance(given["accept"], str) and RANGE.fullmatch(given["accept"])):
+    if "score" not in given or range_in(given["accept"]) is None:
         raise UserError(
             f"{place}: of a matrix, a range of its score is accepted",
             mend="Add `score: mean` (or sum), and a range such as `accept: 3 to 5`.",

@@ -198,9 +198,9 @@ def step_settings_schema(own: Mapping[str, TrialType] = MappingProxyType({})) ->
 
 
 STYLE = "style"
-"""A setting of all steps that show something: colours and size of the text, which only people see."""
+"""A setting of all steps that show something: the look of the text, which models see only in pictures."""
 NAME = "name"
-"""The setting of a further answering step, whose answer is a row of its own."""
+"""The setting of a further answering step, whose answer has a separate row."""
 NOT_OF_LEVELS = ("only", "keys", "labels", NAME)
 """Settings of steps that levels of factors cannot set: the labels of a session, names, and which trials have a step."""
 

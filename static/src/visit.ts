@@ -240,7 +240,7 @@ export class Visit {
     const { address, token } = ticket;
     if (!address || !token) return null;
     for (let take: boolean = false; ; ) {
-      // a page that stays open does not resume its session: whoever gets a list was not interrupted
+      // a page that stays open does not resume its session: a reader who gets a list was not interrupted
       const { status, body } = await this.insist(() => (isNewPage ? this.api.resume(address, token, take) : this.api.look(address, token)));
       if (status === 423) {
         take = await this.start.elsewhere(body);

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 DUPLICATES, LEAKS = "duplicates", "leaks"
 REPEATS = "repeats"
-"""The name, beside covariates that vary by design, of texts that are repeated by design."""
+"""Named like a covariate that varies by design: texts that are repeated by design."""
 _SHOWN_BEFORE = ("exemplar", "practice")
 _FEWEST_WORDS = 3
 

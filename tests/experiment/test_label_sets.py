@@ -160,7 +160,7 @@ def test_simulated_readers_miss_one_label_or_lapse(asked: Callable[..., Study]) 
     [
         ("keys: [a, b, enter]", "Enter gives the ticked labels"),
         ("keys: {nurse: a, doctor: none, baker: c}, time_limit: 2 s", "waiting ticks nothing"),
-        ('keys: {"nurse, no": a, doctor: b}', "stands between several labels"),
+        ('keys: {"nurse, no": a, doctor: b}', "'nurse, no'"),
         ("keys: {nurse: a, doctor: b, baker: c}, labels: balanced", "any number of the labels is right"),
         ("keys: [a, b, c], answer_by: text", "ticked by their letters"),
     ],

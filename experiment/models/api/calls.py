@@ -15,7 +15,7 @@ from experiment.models.journal import LOST, REFUSED, Call, ModelCalls
 
 @dataclass(frozen=True, slots=True)
 class SentCall:
-    """What came of a call: an answer, a refusal (a response without ``payload`` and ``failure``), or a failure."""
+    """The result of a call: an answer, a refusal (a response without ``payload`` and ``failure``), or a failure."""
 
     response: ServerResponse  # its status is 0 if none came
     payload: Mapping[str, Any] | None = None  # of an answer

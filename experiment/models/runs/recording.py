@@ -400,9 +400,10 @@ class UnansweredTrials:
 
     def __init__(self, outcome: RunOutcome) -> None:
         self._outcome = outcome
-        self._failed: dict[
-            str, tuple[str, str, dict[str, Any]]
-        ] = {}  # status, kind and description, by work key
+        # status, kind and description, by work key
+        self._failed: dict[str, tuple[str, str, dict[str, Any]]] = {}
+        self._statuses: Counter[str] = Counter()
+        self._kinds: Counter[str] = Counter()
 
     def add(self, session_id: str, trial: Mapping[str, Any], request: Request, reply: Reply) -> None:
         """Record that a call for a trial brought no answer."""
@@ -411,25 +412,37 @@ class UnansweredTrials:
             "session_id": session_id, "trial_index": trial["trial_index"], "item_id": trial["item_id"],
             "purpose": request.purpose, "error": error, "work_key": key,
         }  # fmt: skip
-        self._failed[key] = (reply.status, error.splitlines()[0][:WORDS], described)
+        self._forget(key)
+        self._failed[key] = status, kind, _ = (reply.status, error.splitlines()[0][:WORDS], described)
+        self._statuses[status] += 1
+        self._kinds[kind] += 1
         self._tell()
 
     def answered(self, work_key: str) -> None:
         """Record that a trial has its answer."""
-        if self._failed.pop(_trial(work_key), None) is not None:
+        if self._forget(_trial(work_key)):
             self._tell()
 
     def handed_over(self, work_keys: Container[str]) -> None:
         """Record that failed trials are pending in a batch again."""
-        self._failed = {key: failed for key, failed in self._failed.items() if key not in work_keys}
+        for key in [key for key in self._failed if key in work_keys]:
+            self._forget(key)
         self._tell()
 
+    def _forget(self, key: str) -> bool:
+        if key not in self._failed:
+            return False
+        status, kind, _ = self._failed.pop(key)
+        self._statuses[status] -= 1
+        self._kinds[kind] -= 1
+        return True
+
     def _tell(self) -> None:
-        outcome, failed = self._outcome, self._failed.values()
-        outcome.failed = len(failed)
-        outcome.errors = [described for _, _, described in islice(failed, SHOWN_ERRORS)]
-        outcome.error_kinds = dict(Counter(kind for _, kind, _ in failed).most_common(KINDS))
-        outcome.unanswered = dict(Counter(status for status, _, _ in failed))
+        outcome = self._outcome
+        outcome.failed = len(self._failed)
+        outcome.errors = [described for _, _, described in islice(self._failed.values(), SHOWN_ERRORS)]
+        outcome.error_kinds = dict((+self._kinds).most_common(KINDS))
+        outcome.unanswered = dict(+self._statuses)
 
 
 def _trial(work_key: str) -> str:

@@ -198,7 +198,7 @@ def place_refusal(connection: Connection, service: StudyService) -> EntryRefusal
 
 
 def group_is_full(connection: Connection, service: StudyService, lists: Sequence[int]) -> bool:
-    """Return whether a group of people, with lists of its own, has no place for one more, as :func:`place_refusal` counts."""
+    """Return whether a group of people, with its lists, has no place for one more, as :func:`place_refusal` counts."""
     recruitment = service.recruitment
     if recruitment is None or recruitment.platform is None or recruitment.wanted is None:
         return False

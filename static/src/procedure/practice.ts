@@ -23,7 +23,7 @@ export function isCorrect(trial: PlannedTrial, response: string | null, language
   return right.some((answer) => plain(response, language) === plain(answer, language));
 }
 
-/** The right answers to a choice: one, or all of a set. */
+/** The correct answers to a choice: one, or all of a set. */
 function rightAnswers(trial: PlannedTrial): string[] {
   const answer = trial.answer ?? "";
   return trial.steps.at(-1)?.several ? answer.split("|").map((one) => one.trim()) : [answer];

@@ -33,7 +33,7 @@ export type Ending =
   | "screened_out"
   | "stopped"
   | "deleted"
-  /** The reader's group is known: the session goes on with its whole plan. */
+  /** The reader's group is known: the session continues with its whole plan. */
   | "assigned"
   | "later";
 
