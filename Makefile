@@ -8,6 +8,9 @@ INSTALL := $(BIN)/python -m pip install --quiet --no-require-hashes --constraint
 PROJECT := pyproject.toml constraints.txt pip.txt hatch_build.py static/package-lock.json
 PAGES := $(shell find static/src static/*.ts static/*.json -type f 2>/dev/null)
 
+# Without kept bytecode every process compiles the project and the tests anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-full explore bench check format constraints clean
 
 demo: $(VENV)/.installed-local static/dist/wrods.js
@@ -17,7 +20,7 @@ test: $(VENV)/.installed-dev static/dist/wrods.js check
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-full: $(VENV)/.installed-dev static/dist/wrods.js
-	$(ONE_THREAD) $(BIN)/python -m pytest -m full -n 2 --dist loadfile
+	$(ONE_THREAD) $(BIN)/python -m pytest -m full -n 3 --dist loadfile
 
 explore: $(VENV)/.installed-dev
 	WRODS_HYPOTHESIS=explore $(ONE_THREAD) $(BIN)/python -m pytest -n 2 $$(grep -rl "from hypothesis" tests --include='test_*.py')

@@ -19,7 +19,6 @@ from analysis import load
 from analysis.mixed import fit
 from analysis.report import chapters
 from analysis.report.blocks import Chapter, Material, ReportedFit
-from analysis.report.chapters import optional_names
 from analysis.report.content import gather
 from analysis.report.numbering import ReportContent
 from analysis.report.refitting import refit_lines, write_models
@@ -288,21 +287,6 @@ def small_study(name: str, folder: Path, request: pytest.FixtureRequest) -> Path
     people_alone = {**PLANNED, "comprehension": {**PLANNED["comprehension"], "between": ["human"]}}
     rows = study_rows(simulated=16, baselines=("random", "always"), items=24)
     return write_handover(folder, rows, planned=people_alone, truth=TRUTH)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("name", MODELS)
-def test_every_model_of_every_chapter_agrees_with_lme4(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    gathered = gather(load(small_study(name, tmp_path / "handover", request)), wanted=optional_names())
-    titles = [one.title for one in gathered.all_fits()]
-    assert [part for part in MODELS[name] if not any(part in title for title in titles)] == []
-    report = write_files(gathered, tmp_path, datetime(2026, 11, 21, tzinfo=UTC)).parent
-    status, said = run_in_r(report)
-    assert sorted(said) == list(range(1, len(titles) + 1))
-    assert {line.split(";")[0] for line in said.values()} == {"agrees"}, said
-    assert status == 0
 
 
 @pytest.mark.full

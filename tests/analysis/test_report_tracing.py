@@ -15,10 +15,11 @@ import pytest
 
 from analysis import apa, load
 from analysis.report.chapters import optional_names
+from analysis.report.content import gather
 from analysis.report.provenance import SAME_NUMBERS
-from analysis.report.write import write_report
+from analysis.report.write import write_files
 from tests.analysis.conftest import Rehearsal
-from tests.analysis.test_report_r import small_study
+from tests.analysis.test_report_r import MODELS, run_in_r, small_study
 
 NUMBER = re.compile(r"(?<![\w.])−?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?(?![\w])")
 
@@ -185,15 +186,20 @@ def test_each_table_and_figure_is_traced_to_rows_and_to_a_model_or_a_computation
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["letters", "words", "costs", "classes", "typed"])
-def test_each_table_and_figure_of_every_chapter_is_traced(
+@pytest.mark.r
+@pytest.mark.parametrize("name", MODELS)
+def test_every_chapter_is_traced_and_its_models_agree_with_lme4(
     name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    tables = load(small_study(name, tmp_path / "handover", request))
-    page = write_report(
-        tables, tmp_path / "reports", datetime(2026, 11, 21, tzinfo=UTC), wanted=optional_names()
-    )
+    gathered = gather(load(small_study(name, tmp_path / "handover", request)), wanted=optional_names())
+    titles = [one.title for one in gathered.all_fits()]
+    assert [part for part in MODELS[name] if not any(part in title for title in titles)] == []
+    page = write_files(gathered, tmp_path, datetime(2026, 11, 21, tzinfo=UTC))
     assert walk(page) >= 8
+    status, said = run_in_r(page.parent)
+    assert sorted(said) == list(range(1, len(titles) + 1))
+    assert {line.split(";")[0] for line in said.values()} == {"agrees"}, said
+    assert status == 0
 
 
 @pytest.mark.parametrize(("pattern", "stems"), SAME_NUMBERS)

@@ -14,7 +14,7 @@ from analysis.mixed import Fit, fit
 from stimuli.seeds import stable_seed
 
 PARTS = "t * f + (1 + t * f | participant) + (1 + f | string)"
-REFITS = int(os.environ.get("WRODS_REFITS", "60"))
+REFITS = int(os.environ.get("WRODS_REFITS", "30"))
 """Of each some seconds; the page tells of more (``tests/benchmarks/bench_mixed_bootstrap.py``)."""
 
 
