@@ -115,7 +115,7 @@ class Products:
         """Blocks of H = Lambda' A Lambda + I."""
         blocks = []
         for pair, block in zip(self.layout.pairs, self.blocks, strict=True):
-            kronecker = np.kron(lambdas[pair.f], lambdas[pair.g])
+            kronecker = _kronecker(lambdas[pair.f], lambdas[pair.g])
             blocks.append((block.reshape(len(block), -1) @ kronecker).reshape(block.shape))
             if pair.f == pair.g:
                 blocks[-1] += np.eye(len(lambdas[pair.f]))
@@ -241,6 +241,12 @@ def _left(matrix: Array, array: Array) -> Array:
     return np.asarray(array @ matrix.T if array.ndim == 2 else matrix @ array)
 
 
+def _kronecker(first: Array, second: Array) -> Array:
+    """Return the Kronecker product of two square matrices: for small ones NumPy's own takes five times as long."""
+    size = len(first) * len(second)
+    return (first[:, None, :, None] * second[None, :, None, :]).reshape(size, size)
+
+
 def _each(blocks: Array, array: Array) -> Array:
     """Multiply (m, k, k) blocks and a (m, k, c) array level by level; the loop over many blocks of one number is slow."""
     return np.asarray(blocks * array if blocks.shape[-1] == 1 else blocks @ array)
@@ -332,7 +338,7 @@ class Inverse:
         layout, lambdas = self.of.layout, self.of.lambdas
         total = np.zeros(layout.n)
         for pair, p in zip(layout.pairs, self.blocks, strict=True):
-            kronecker = np.kron(lambdas[pair.f], lambdas[pair.g])
+            kronecker = _kronecker(lambdas[pair.f], lambdas[pair.g])
             scaled = (p.reshape(len(p), -1) @ kronecker.T).reshape(p.shape)
             for i, j in pair.entries():
                 table = scaled[:, i, j] * (1.0 if pair.f == pair.g and i == j else 2.0)
