@@ -96,17 +96,15 @@ def without_width(low: float | None, high: float | None) -> bool:
 def interval(low: float | None, high: float | None, decimals: int = 2) -> str:
     """Write the two ends of an interval in brackets, ``[3.1, ∞)`` if one is open; an en dash where there is none, or no width.
 
-    The ends have more decimals where rounding would hide that zero lies outside.
+    The ends have more decimals where rounding would hide on which side of zero they lie.
     """
     return _ends(low, high, lambda end: number(end, decimals + _more(low, high, decimals)))
 
 
 def _more(low: float | None, high: float | None, decimals: int) -> int:
-    """Return how many decimals are missing for the end of an interval that is nearest to zero, and not zero, to be printed so."""
-    if low is None or high is None or not low * high > 0:
-        return 0
-    nearest = min(abs(low), abs(high))
-    return next((n for n in range(3) if rounded(nearest, decimals + n)), 0)
+    """Return how many decimals are missing for ends of an interval that are not zero to be printed so."""
+    ends = [abs(end) for end in (low, high) if end and math.isfinite(end)]
+    return max((next((n for n in range(3) if rounded(end, decimals + n)), 0) for end in ends), default=0)
 
 
 def _ends(
@@ -190,11 +188,11 @@ def milliseconds(value: float | None) -> str:
     return Written.of(f"{count(value)}\u00a0ms", value)
 
 
-def listing(parts: Sequence[str]) -> str:
-    """Join words as a sentence lists them: ``a``, ``a and b``, ``a, b, and c``."""
+def listing(parts: Sequence[str], last: str = "and") -> str:
+    """Join words as a sentence lists them: ``a``, ``a and b``, ``a, b, and c``; after a negation, ``last`` is "or"."""
     if len(parts) < 3:
-        return " and ".join(parts)
-    return f"{', '.join(parts[:-1])}, and {parts[-1]}"
+        return f" {last} ".join(parts)
+    return f"{', '.join(parts[:-1])}, {last} {parts[-1]}"
 
 
 def counted(value: int, singular: str, plural: str | None = None) -> str:

@@ -54,7 +54,7 @@ from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
-SAME, WEAKER, REVERSED, APPEARS = "same", "weaker", "reversed", "appears"
+SAME, NOT_SIGNIFICANT, REVERSED, APPEARS = "same", "not significant", "reversed", "appears"
 SCALE, LINEAR, CUMULATIVE = "Log odds", "Linear mixed model", "Cumulative link model"
 BY_PARTICIPANTS, BY_ITEMS = "Clustered by participants", "Clustered by items"
 ITEM_SETS, LIMITS, MILLISECONDS, ANSWERS = (
@@ -115,7 +115,7 @@ class CheckForm:
 class CheckOutcome:
     """The outcome of a check, with its estimate and interval."""
 
-    outcome: str  # one of 'same', 'weaker', 'reversed', 'appears'
+    outcome: str  # one of 'same', 'not significant', 'reversed', 'appears'
     estimate: float  # on the check's own scale; of several rules in one check, those of the one that is named
     low: float
     high: float
@@ -170,7 +170,7 @@ def outcome_of(planned: Contrast, alpha: float, estimate: float, low: float, hig
         return REVERSED
     if is_open:
         return APPEARS if is_shown else SAME
-    return SAME if is_shown else WEAKER
+    return SAME if is_shown else NOT_SIGNIFICANT
 
 
 def robustness_matrix(
@@ -241,7 +241,7 @@ def _worst(planned: Contrast, alpha: float, forms: Iterable[CheckForm]) -> Check
     cells = [cell for form in forms if (cell := form.judged(planned, alpha)) is not None]
     if not cells:
         return None
-    rank = (SAME, APPEARS, WEAKER, REVERSED)
+    rank = (SAME, APPEARS, NOT_SIGNIFICANT, REVERSED)
     differing = [cell for cell in cells if cell.outcome != SAME]
     # of many near-identical rules some exclude nothing by chance
     counts = len(differing) > (len(cells) / 2 if len(cells) > FEW_FORMS else 0)

@@ -156,7 +156,16 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
         "by_items": any(cell.interval == OVER_ITEMS for cell in cells),
         "no_spread": any(cell.kind == "model" and not np.isfinite(cell.low) for cell in cells),
         "has_chance": any(row.chance is not None and row.measure.name == "correct" for row in rows),
+        "has_own_line": any(cell.kind != "baseline" and cell.level == rows[0].levels[0] for cell in cells),
         "effects": effects,
+        "is_built_in_drawn": any(
+            effect.built_in is not None and np.isfinite(effect.built_in) for effect in effects
+        ),
+        "lapsing": [
+            row.measure.noun
+            for row in rows
+            if any(effect.built_in is not None and np.isnan(effect.built_in) for effect in row.drawn)
+        ],
         "left": sum(len(row.effects) for row in rows) - len(effects),
         "rules": [
             f"{GLYPHS[str(mark.marker)]} {group}" for group, mark in look.items() if mark.kind == "baseline"
@@ -558,6 +567,7 @@ def model_checks_figure(
             largest = np.sort(table.abs().max(axis=1).to_numpy())
             marks.points(axes, look, np.arange(1, len(largest) + 1), largest, size=3)
             axes.set_ylim(0, max(1.0, 1.08 * float(largest[-1])))
+            marks.numbered(axes.xaxis, nbins=5, integer=True)
             axes.set(xlabel=f"{unit.capitalize()}s, ordered", ylabel="Largest change (SE)")
     values = {"has_residuals": residuals is not None, "title": title, "alternative": alternative}
     return Drawing.described(name, figure, {}, "model_checks", **values)

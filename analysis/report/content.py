@@ -242,12 +242,6 @@ def gather(
     ]
     drawn = [*((key, drawing) for key, drawing, _ in of_parts), *of_plans]
     drawn = sorted(drawn, key=lambda pair: not pair[1].effects)
-    if drawn and drawn[0][1].effects and answered is not None:
-        key, drawing = drawn[0]
-        plans_elsewhere = undrawn_plans(analyses, effects_drawn, drawing.effects)
-        if plans_elsewhere:
-            sentence = SENTENCES.sentences("undrawn", plans=plans_elsewhere, table=answered.number).unescape()
-            drawn[0] = key, replace(drawing, note=f"{drawing.note} {sentence}")
     language_models = models_table(tables)
     models = None
     if language_models is not None:
@@ -277,6 +271,17 @@ def gather(
     descriptives += [numbers.table(table) for table in own_tables]
     figures += [numbers.figure(figure) for figure in own_figures]
     further_figures = [numbers.figure(figure) for key, figure in drawn if shown and key not in shown]
+    if figures and figures[0].drawing.effects and answered is not None:
+        drawing, others = figures[0].drawing, [*figures[1:], *further_figures]
+        remaining = undrawn_plans(analyses, effects_drawn, drawing.effects)
+        elsewhere: dict[str, list[str]] = {}
+        for figure in others:
+            missing = undrawn_plans(analyses, effects_drawn, figure.drawing.effects)
+            elsewhere[figure.number] = [plan for plan in remaining if plan not in missing]
+            remaining = [plan for plan in remaining if plan in missing]
+        values = {"plans": remaining, "elsewhere": elsewhere, "table": answered.number}
+        note = " ".join([drawing.note, *SENTENCES.sentences("elsewhere", **values).unescape().splitlines()])
+        figures[0] = replace(figures[0], drawing=replace(drawing, note=note))
     further_tables = [
         numbers.table(table, refused=crowded.get(key, ""))
         for key, table in laid_tables

@@ -20,7 +20,7 @@ from analysis.figures import Drawing
 from analysis.names import plain
 from analysis.readers import spoken
 from analysis.report.answer import answer
-from analysis.report.apa_tables import ApaTable
+from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import marks_of
 from analysis.report.grades import CONTRADICTED, FRAGILE, grade_of
 from analysis.report.inline import plain_text, with_symbols
@@ -42,7 +42,7 @@ from analysis.report.numbering import SUPPLEMENT as IN_SUPPLEMENT
 from analysis.report.references import Reference, cited_in
 from analysis.report.references import in_order as sorted_references
 
-NOT_PLANNED = "These analyses were not planned; they suggest hypotheses and test none."
+NOT_PLANNED = "These analyses were not planned and need confirmation in new data."
 SIMULATED = ("simulated readers: not data",)
 Shown = TypeVar("Shown", Numbered, Illustrated, Numbered | Illustrated)
 
@@ -103,13 +103,24 @@ def _results(content: ReportContent, marks: tuple[str, ...], most: int) -> tuple
     has_trials = bool(content.descriptives or content.further_tables)
     nodes += map(Paragraph, SENTENCES.paragraphs("results", has_trials=has_trials, **facts))
     contrasts = content.answer_excerpt or content.answer_table
-    exhibits = {
+    exhibits: dict[str, list[str]] = {
         "contrasts": [table.number for table in _here([contrasts] if contrasts else [])],
         "means": [table.number for table in _here(content.descriptives)],
         "figures": [figure.number for figure in _here(content.figures)],
     }
     if any(exhibits.values()):
-        nodes.append(Paragraph(SENTENCES.sentences("exhibits", planned=content.planned, **exhibits)))
+        whole = content.answer_table if content.answer_excerpt is not None else None
+        numbered = [content.answer_excerpt, whole] if whole is not None else []
+        values = {
+            "planned": content.planned,
+            "all_in": whole.number if whole is not None else "",
+            "contrasts_of": [
+                sum(not isinstance(row, Head) for row in one.table.rows)
+                for one in numbered
+                if one is not None
+            ],
+        }
+        nodes.append(Paragraph(SENTENCES.sentences("exhibits", **values, **exhibits)))
     remaining: list[Section] = []
     for section in sections:
         section_nodes = list(_section(section, content))

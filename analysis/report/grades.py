@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from analysis.apa import MOST_TESTS_NAMED
 from analysis.results import Analysis, Contrast
-from analysis.robustness import APPEARS, DECISIVE, REVERSED, SAME, WEAKER, CheckedContrast, Matrix
+from analysis.robustness import APPEARS, DECISIVE, NOT_SIGNIFICANT, REVERSED, SAME, CheckedContrast, Matrix
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ def is_open(contrast: Contrast, analysis: Analysis) -> bool:
 def grade_of(contrast: Contrast, analysis: Analysis, matrix: Matrix) -> Grade:
     """Grade a contrast by its planned test and its checks.
 
-    A significant contrast is clear where all checks agree, supported where only other preparations of the data weaken it or no
-    check applies, fragile where another scale, another treatment of participants and items, or items left out do, and
+    A significant contrast is clear where all checks agree, supported where it is not significant only under other preparations of
+    the data or no check applies, fragile where another scale, another treatment of participants and items, or items left out do, and
     contradicted where a check excludes zero on the other side.
     """
     if not contrast.estimable:
@@ -82,7 +82,7 @@ def support_of(checked: CheckedContrast | None) -> str:
 
 
 FOUND = {
-    WEAKER: "the difference is weaker",
+    NOT_SIGNIFICANT: "the difference is not significant",
     REVERSED: "the estimate has the opposite sign",
     APPEARS: "a difference appears",
 }

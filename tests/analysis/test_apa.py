@@ -48,7 +48,8 @@ INF, NAN = math.inf, math.nan
         (apa.with_ends(5.0, 3.14, INF, 1, "%"), "5.0% [3.1, ∞)"),
         (apa.with_ends(5.0, NAN, NAN, 1), "5.0"),
         (apa.ratio_interval(1.5, INF), "[1.50, ∞)"),
-        (apa.interval(0.0, 0.001), "[0.00, 0.00]"),  # narrow is not without width
+        (apa.interval(0.0, 0.001), "[0.000, 0.001]"),  # narrow is not without width
+        (apa.interval(-0.004, 0.27), "[−0.004, 0.270]"),
         (apa.span(81.7, 81.7, 1), "[81.7, 81.7]"),  # from where to where values lie is no interval
         # what does not exist, or has no width, is a dash
         *((missing, apa.MISSING) for missing in (

@@ -98,9 +98,9 @@ def test_each_planned_difference_is_answered_for_people_and_between_people_and_t
 SIGNIFICANT = {
     "no check applies": ({}, SUPPORTED),
     "all agree": ({SCALE: "same", LIMITS: "same"}, CLEAR),
-    "another preparation weakens it": ({SCALE: "same", LIMITS: "weaker"}, SUPPORTED),
-    "another scale weakens it": ({SCALE: "weaker", LIMITS: "same"}, FRAGILE),
-    "items as clusters weaken it": ({BY_ITEMS: "weaker"}, FRAGILE),
+    "another preparation weakens it": ({SCALE: "same", LIMITS: "not significant"}, SUPPORTED),
+    "another scale weakens it": ({SCALE: "not significant", LIMITS: "same"}, FRAGILE),
+    "items as clusters weaken it": ({BY_ITEMS: "not significant"}, FRAGILE),
     "another analysis finds the opposite": ({BY_ITEMS: "reversed"}, CONTRADICTED),
 }
 
@@ -165,7 +165,7 @@ def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Report
 
 def test_a_failing_check_changes_the_headline_and_is_named_below(content: ReportContent) -> None:
     section = content.planned[0]
-    row = checked(content, {SCALE: "weaker", BY_ITEMS: "same"})
+    row = checked(content, {SCALE: "not significant", BY_ITEMS: "same"})
     analysis = replace(section.analysis, contrasts=(row.contrast,))
     given = replace(content, planned=(replace(section, analysis=analysis),), matrix=Matrix((row,)))
     (found,) = findings(given)
@@ -196,7 +196,8 @@ def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_q
 ) -> None:
     section = content.planned[0]
     one = next(one for one in section.analysis.contrasts if one.groups == ("human",))
-    many = [replace(one, first=f"c{place}", second=f"d{place}") for place in range(8)]
+    many = [replace(one, first=f"c{place}", second=f"d{place}", p_adjusted=0.5) for place in range(8)]
+    many[-1] = replace(many[-1], p_adjusted=0.001)
     analyses = (replace(section.analysis, contrasts=tuple(own)) for own in (many, [one]))
     first, second = (replace(section, analysis=analysis) for analysis in analyses)
     both = replace(content, planned=(first, second))
@@ -204,8 +205,10 @@ def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_q
     asked = findings(replace(content, planned=(second,)))[0].question
     assert [found.question for found in told].count(asked) == 1
     assert sum(bool(re.search(r"\bc\d", found.question)) for found in told) == MOST_FINDINGS - 1
-    grade = grade_of(one, first.analysis, content.matrix).word.lower()
-    assert f": {len(many) + 1 - MOST_FINDINGS} {grade}." in as_text(answer(both, "")), "the others' grades"
+    assert sum("c7" in found.question and found.grade != "Open" for found in told) == 1, "what is found"
+    assert re.search(r"\bThree [^.:]* open\.", " ".join(as_text(answer(both, "")).split())), (
+        "the others' grades"
+    )
 
 
 def test_conditions_with_one_reference_share_an_answer_where_there_are_too_many_questions(
@@ -219,6 +222,44 @@ def test_conditions_with_one_reference_share_an_answer_where_there_are_too_many_
     many = findings(replace(content, planned=(section, another)))
     assert len(many) == 2
     assert not any(re.search(r"\bc\d", found.question) for found in many)
+
+
+def test_readers_without_a_difference_share_a_sentence_apart_from_pairs(content: ReportContent) -> None:
+    given = crowded(content, {"human": 0, "restorer": 0, "other": 1}, levels=7)
+    (section,) = given.planned
+    contrasts = section.analysis.contrasts
+    pairs = [replace(one, groups=("human", "restorer"), p_adjusted=0.5) for one in contrasts[:7]]
+    analysis = replace(section.analysis, contrasts=(*contrasts, *pairs))
+    (found,) = findings(replace(given, planned=(replace(section, analysis=analysis),)))
+    text = plain_text(found.text)
+    assert "seven conditions for people or model restorer." in text
+    assert "between people and model restorer." in text and "vs." not in text.partition("No ")[2]
+
+
+def test_of_many_models_those_that_differ_are_named_with_their_sizes(content: ReportContent) -> None:
+    section = content.planned[0]
+    one = replace(section.analysis.contrasts[0], estimate=12.0)
+    ps = {"m1": 0.001, "m2": 0.5, "m3": 0.5}
+    own = tuple(replace(one, groups=(model,), p_adjusted=p) for model, p in ps.items())
+    given = replace(content, planned=(replace(section, analysis=replace(section.analysis, contrasts=own)),))
+    (found,) = findings(replace(given, kinds=dict.fromkeys(ps, "model")))
+    assert one.first in found.question and one.second in found.question and "three models" in found.question
+    assert re.match(
+        r"Model m1 \w+ \(12\.0 percentage points; \w+\); for models m2 and m3,", plain_text(found.text)
+    )
+
+
+def test_what_no_plan_asked_is_answered_for_these_data_alone(content: ReportContent) -> None:
+    section = content.planned[0]
+    row = checked(content, {SCALE: "same"})
+    analysis = replace(
+        section.analysis, contrasts=(row.contrast,), plan=replace(section.analysis.plan, planned=False)
+    )
+    given = replace(content, planned=(), exploratory=(replace(section, analysis=analysis),))
+    (found,) = findings(given)
+    assert not plain_text(found.text).startswith(("Yes", "Probably")) and "these data" in plain_text(
+        found.text
+    )
 
 
 def test_of_many_models_every_comparison_is_told_in_one_run_of_one_outcome(tmp_path: Path) -> None:
@@ -283,17 +324,25 @@ def test_of_many_contrasts_those_with_the_smallest_p_are_printed_and_all_are_in_
     assert numbered is not None and numbered in list(answer(content, ""))
     analyses = [section.analysis for section in content.planned]
     (one,) = analyses
-    for many, number in ((1, "1"), (12, "1"), (60, "F1")):
+    for many, number in ((1, "1"), (15, "1"), (60, "F1")):
         own = [replace(one.contrasts[0], first=f"c{n}", p_adjusted=abs(n - 30) / 60) for n in range(many)]
         shown, excerpt = answer_tables([replace(one, contrasts=tuple(own))], content.matrix, ExhibitNumbers())
         assert shown is not None
         nodes = list(answer(replace(content, answer_table=shown, answer_excerpt=excerpt), ""))
-        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 12, many > 12)
-        assert len(shown.table.rows) == many + 1 and (excerpt is None) == (many <= 12)
+        assert (shown.number, shown in nodes, bool(shown.refused)) == (number, many <= 15, many > 15)
+        assert len(shown.table.rows) == many + 1 and (excerpt is None) == (many <= 15)
     assert excerpt is not None and excerpt in nodes and excerpt.number == "1"
-    smallest = sorted(contrast.p_adjusted for contrast in own)[:12]
+    smallest = sorted(contrast.p_adjusted for contrast in own)[:15]
     assert sorted(float(row[2].values[0]) for row in excerpt.table.rows[1:]) == pytest.approx(smallest)
     assert any(re.search(r"Table F1 .*\(60 rows", str(getattr(one, "text", ""))) for one in nodes)
+    paper, _ = manuscript(replace(content, answer_table=shown, answer_excerpt=excerpt))
+    assert any(re.search(r"Table 1 .*\b15 of 60 .*Table F1", str(getattr(one, "text", ""))) for one in paper)
+    for significant, rows in ((20, 20), (2, 2), (0, 12)):
+        own = [replace(one, p_adjusted=0.001 if n < significant else 1.0) for n, one in enumerate(own)]
+        _, excerpt = answer_tables(
+            [replace(analyses[0], contrasts=tuple(own))], content.matrix, ExhibitNumbers()
+        )
+        assert excerpt is not None and len(excerpt.table.rows) == rows + 1, "no row of the same p is cut off"
 
 
 def test_a_contrast_of_two_plans_is_detectable_once(content: ReportContent) -> None:

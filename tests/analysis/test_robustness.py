@@ -34,13 +34,13 @@ from analysis.robustness import (
     BY_PARTICIPANTS,
     FAILED,
     ITEM_SETS,
+    NOT_SIGNIFICANT,
     ONE_TYPO,
     REVERSED,
     SAME,
     SCALE,
     SCORED,
     SESSIONS,
-    WEAKER,
     CheckForm,
     CheckOutcome,
     Matrix,
@@ -476,14 +476,14 @@ def test_every_planned_contrast_is_a_row_and_each_kind_of_check_one_column(writt
     ("p", "found", "outcome"),
     [
         (0.01, (-3.0, -5.0, -1.0), SAME),
-        (0.01, (-3.0, -7.0, 1.0), WEAKER),
+        (0.01, (-3.0, -7.0, 1.0), NOT_SIGNIFICANT),
         (0.01, (3.0, -1.0, 7.0), REVERSED),
         (0.40, (-3.0, -5.0, -1.0), APPEARS),
         (0.40, (3.0, -1.0, 7.0), SAME),
         (0.40, (3.0, 1.0, 5.0), REVERSED),
     ],
 )
-def test_a_check_is_the_same_weaker_reversed_or_shows_what_the_plan_did_not(
+def test_a_check_is_the_same_not_significant_reversed_or_shows_what_the_plan_did_not(
     p: float, found: tuple[float, float, float], outcome: str
 ) -> None:
     planned = Contrast("a", "b", ("human",), -2.0, 1.0, -2.0, None, p, -4.0, 0.0, p, 1)

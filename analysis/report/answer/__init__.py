@@ -33,6 +33,7 @@ from analysis.report.grades import (
     NOT_ESTIMABLE,
     OPEN,
     SUPPORTED,
+    Grade,
     grade_of,
     is_open,
     support_of,
@@ -51,12 +52,16 @@ from analysis.robustness import Matrix
 LAYOUT = ChapterLayout(Path(__file__).parent)
 MOST_FINDINGS = 6
 """Questions that are answered in sentences; the table has the others."""
+UNANSWERED = (OPEN.word, NOT_ESTIMABLE.word)
+"""Grades of questions that are left to the table first."""
 FEWER_LEVELS = 2
 """Conditions with one reference that are still told one by one where there are more questions than that."""
 HIGH, FEW = 5.5, 3
 """Inches of a figure, and questions, above which these do not share a page."""
 LONGEST_TABLE = 12
 """Contrasts that share a page with the figure; of more, the Answer shows those with the smallest *p* and a file has all."""
+SPARE = 3
+"""Contrasts beyond these that are shown rather than left to the file."""
 MOST_SINGLY = 2
 """Largest number of models whose comparisons with people are separate questions; more share one sentence."""
 MOST_SUPPORTS = 4
@@ -79,7 +84,7 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
     shown = content.answer_table
     further = findings[MOST_FINDINGS:]
     if shown is not None and further:
-        grades = Counter(finding.grade.lower() or "about several conditions or models" for finding in further)
+        grades = Counter(finding.grade.lower() for finding in further)
         yield Paragraph(LAYOUT.sentences("further", grades=grades, shown=shown))
     exhibits: list[Node] = [*content.figures[:1]]
     if shown is not None and shown.refused:
@@ -115,7 +120,10 @@ def as_text(nodes: Iterable[Node]) -> str:
 
 
 def _findings(content: ReportContent, sections: Sequence[Section]) -> list[PlannedFinding]:
-    """Answer all questions, the first ones of each analysis first; if too many, those on conditions with one reference together."""
+    """Answer all questions, the first of each analysis first; of too many, those that are answered before those that remain open.
+
+    If there are too many, those on conditions with one reference are answered together.
+    """
     findings: list[list[PlannedFinding]] = []
     for most_levels in (MOST_LEVELS, FEWER_LEVELS):
         if not findings or sum(map(len, findings)) > MOST_FINDINGS:
@@ -128,7 +136,8 @@ def _findings(content: ReportContent, sections: Sequence[Section]) -> list[Plann
         for index, section_findings in enumerate(findings)
         for turn in range(len(section_findings))
     ]
-    first, remaining = sorted(in_turn)[:MOST_FINDINGS], sorted(in_turn)[MOST_FINDINGS:]
+    in_turn.sort(key=lambda place: (findings[place[1]][place[0]].grade in UNANSWERED, place))
+    first, remaining = in_turn[:MOST_FINDINGS], sorted(in_turn[MOST_FINDINGS:])
     by_section = sorted(first, key=lambda indices: indices[::-1])
     return [findings[index][turn] for turn, index in (*by_section, *remaining)]
 
@@ -267,10 +276,13 @@ class _Question:
         analysis, matrix = self.section.analysis, self.content.matrix
         of_pairs = contrasts[0].between and not is_several(contrasts[0].groups[0], self.content.kinds)
         order = (CLEAR, SUPPORTED, FRAGILE, CONTRADICTED, EQUIVALENT, OPEN, NOT_ESTIMABLE)
-        grades: dict[str, list[str]] = {grade.word: [] for grade in order}
+        grades: dict[Grade, list[Contrast]] = {grade: [] for grade in order}
         for contrast in contrasts:
-            name = " vs. ".join(contrast.groups) if of_pairs else contrast.groups[-1]
-            grades[grade_of(contrast, analysis, matrix).word].append(name)
+            grades[grade_of(contrast, analysis, matrix)].append(contrast)
+
+        def name(contrast: Contrast) -> str:
+            return " vs. ".join(contrast.groups) if of_pairs else contrast.groups[-1]
+
         return self._finding(
             "question_of_many",
             "many",
@@ -278,21 +290,24 @@ class _Question:
             again=again,
             found=contrasts,
             of_pairs=of_pairs,
-            grades=[(word, groups) for word, groups in grades.items() if groups],
-            size=felt(
-                [contrast for contrast in contrasts if contrast.estimable] or contrasts, analysis.plan.measure
-            ),
+            grades=[
+                (grade, list(map(name, graded)), felt(graded, analysis.plan.measure))
+                for grade, graded in grades.items()
+                if graded
+            ],
         )
 
     def _of_crowd(self, contrasts: Sequence[Contrast]) -> PlannedFinding:
         """Sum up the differences of many conditions from one reference; readers without any share a sentence."""
-        analysis, kinds, without = self.section.analysis, self.content.kinds, dict[int, list[str]]()
+        analysis, kinds = self.section.analysis, self.content.kinds
+        without, pairs = dict[int, list[str]](), list[str]()
         shown = {contrast.groups for contrast in contrasts if contrast.p_adjusted < analysis.plan.alpha}
         for groups in dict.fromkeys(
             contrast.groups for contrast in contrasts if contrast.groups not in shown
         ):
             count = sum(contrast.groups == groups for contrast in contrasts)
-            without.setdefault(count, []).append(" vs. ".join(named(group, kinds) for group in groups))
+            told = apa.listing([named(group, kinds) for group in groups])
+            (without.setdefault(count, []) if len(groups) == 1 else pairs).append(told)
         shown_contrasts = [contrast for contrast in contrasts if contrast.groups in shown]
         differing = of_many_conditions(shown_contrasts, analysis, kinds, brief=True)
         matrix, significant = (
@@ -305,8 +320,8 @@ class _Question:
             certainty = (next(iter(grades)), support_of(matrix.checked(analysis, significant[0])))
         directions = {contrast.direction for contrast in contrasts if not contrast.between}
         expected = {"less": "lower", "greater": "higher"}.get(*directions) if len(directions) == 1 else None
-        facts: dict[str, Any] = {"differing": differing, "without": without, "reference": contrasts[0].second}
-        facts["expected"] = expected
+        facts: dict[str, Any] = {"differing": differing, "without": without, "pairs": pairs}
+        facts |= {"reference": contrasts[0].second, "expected": expected}
         facts["grades"] = grades if len(significant) > 1 else {}
         return self._finding("question_of_crowd", "crowd", certainty, **facts)
 
@@ -323,15 +338,32 @@ def answer_tables(
     rows = _answer_rows(analyses, matrix)
     if not rows:
         return None, None
-    if len(rows) <= LONGEST_TABLE:
+    if len(rows) <= LONGEST_TABLE + SPARE:
         return numbers.table(_answer_table(rows), MANUSCRIPT), None
-    by_p = sorted(
-        range(len(rows)), key=lambda index: np.nan_to_num(rows[index]["contrast"].p_adjusted, nan=2.0)
-    )
-    fewer = _answer_table([rows[index] for index in sorted(by_p[:LONGEST_TABLE])], len(rows))
+    smallest = sorted(range(len(rows)), key=lambda index: _by_p(rows[index]))
+    fewer = _answer_table([rows[index] for index in sorted(smallest[: _shown(rows, smallest)])], len(rows))
     # the shorter one first: it must not count as shown by the longer
     excerpt = numbers.table(replace(fewer, name="answer_excerpt"), MANUSCRIPT)
     return numbers.table(_answer_table(rows), refused=f"{len(rows)} rows"), excerpt
+
+
+def _by_p(row: dict[str, Any]) -> tuple[float, float]:
+    contrast = row["contrast"]
+    return tuple(np.nan_to_num([contrast.p_adjusted, contrast.p], nan=2.0))
+
+
+def _shown(rows: Sequence[dict[str, Any]], smallest: Sequence[int]) -> int:
+    """Return how many contrasts, in the order of *p*, are shown: all significant ones, and of equal *p* all or none."""
+    ordered = [rows[index]["contrast"] for index in smallest]
+    significant = sum(
+        contrast.p_adjusted < rows[index]["analysis"].plan.alpha
+        for index, contrast in zip(smallest, ordered, strict=True)
+    )
+    printed = [apa.p_value(contrast.p_adjusted) for contrast in ordered]
+    ends = [n for n in range(1, len(ordered)) if printed[n - 1] != printed[n]]
+    fitting = [n for n in ends if n <= LONGEST_TABLE + SPARE]
+    # if more have one p than fit, the unadjusted ones decide
+    return max(significant, fitting[-1] if fitting else LONGEST_TABLE)
 
 
 def _answer_rows(analyses: Sequence[Analysis], matrix: Matrix) -> list[dict[str, Any]]:
@@ -368,6 +400,7 @@ def _answer_table(rows: Sequence[dict[str, Any]], of: int = 0) -> ApaTable:
     contrasts = [row["contrast"] for row in rows]
     facts: dict[str, Any] = {"some": len(rows), "of": of, "planned": planned}
     facts["is_any_constant"] = any(contrast.is_constant for contrast in contrasts)
+    facts["has_checks"] = any(row["checked"] and row["checked"].cells for row in rows)
     facts["is_any_unchecked"] = any(row["checked"] is None for row in rows)
     facts["grades"] = {row["grade"].word for row in rows}
     facts["is_any_cut"] = any(contrast.is_cut for contrast in contrasts)

@@ -125,8 +125,9 @@ def _means(cells: Sequence[ConditionMean], analysis: Analysis) -> list[Markup]:
         ends = dict.fromkeys(
             mean_in_words(value, analysis.plan.measure) for value in (min(means), max(means))
         )
-        levels.append(f"{' to '.join(ends)} in the {level}")
-    return [*texts, _said("means_of_models", analysis, {}, models=len(models), levels=levels)]
+        levels.append((str(escape(level)), " to ".join(ends)))
+    told = Markup(where_told(levels))
+    return [*texts, _said("means_of_models", analysis, {}, models=len(models), levels=told)]
 
 
 def mean_in_words(value: float, measure: Measure) -> str:
