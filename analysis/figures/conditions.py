@@ -461,6 +461,11 @@ def position_figure(
         "panels": panels,
         "of": of,
         "reference": levels[0],
+        "is_any_missing": any(
+            len({cost.level for cost in costs if cost.group == group}) < len(changed)
+            for _, costs, _ in panels
+            for group in {cost.group for cost in costs}
+        ),
         "intervals": ShownIntervals.of(
             (cost.kind, cost.is_tested, cost.low)
             for _, costs, _ in panels

@@ -58,6 +58,9 @@ def fidelity_map(
     names = {letter_of(index): str(contrast) for index, contrast in enumerate(contrasts["contrast"])}
     key = textwrap.wrap("   ".join(f"{sign} {contrast}" for sign, contrast in names.items()), 108)
     is_apart = len(models) > TOGETHER
+    letters = {contrast: sign for sign, contrast in names.items()}
+    same_place = contrasts["human"].diff() < 0.005 * (ends[1] - ends[0])
+    tied = set(contrasts.loc[same_place | same_place.shift(-1, fill_value=False), "contrast"])
     foot = 0.62 + 0.16 * len(key)
     room = (
         Room(1.72, 0.095 * WIDTH, foot, ACROSS, 0.305 * WIDTH - 1.82, above=0.7, gap=0, top=0.1, widest=1.82)
@@ -76,6 +79,12 @@ def fidelity_map(
                 aside = 0.008 * (ends[1] - ends[0]) * (turn - (len(shown) - 1) / 2)
                 human = IntervalMarks(human.value + aside, human.low, human.high)
                 marks.points(axes, look[model], human, IntervalMarks.of(model_effects, "machine"), bar=1.0)
+                for x, one in zip(human.value, model_effects.to_dict("records"), strict=True):
+                    if one["contrast"] in tied:
+                        text = letters[one["contrast"]] if is_apart else one["contrast"]
+                        axes.annotate(
+                            text, (x, one["machine"]), (5, 3), textcoords="offset points", fontsize=7.5
+                        )
             if is_apart:
                 _name_contrasts(axes, contrasts["human"], list(names), 0.07, rotation=0)
                 axes.set_title(wrapped(look[shown[0]].label, 26), fontsize=8, pad=19)

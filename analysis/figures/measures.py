@@ -15,7 +15,7 @@ from analysis.figures import marks
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, shortened, shown_of, styled
 from analysis.figures.labels import cut_to_lines, height_of, laid_out, places_of
 from analysis.figures.marks import DASHED, INK, SOFT, IntervalMarks
-from analysis.figures.panels import LOWEST, Room, is_person
+from analysis.figures.panels import LOWEST, Room, end_percentages, is_person, percentages
 
 TYPO = 0.028
 MOST_LABELS, LONGEST_LABEL = 4, 28  # more or longer names than this are in a legend and not next to the lines
@@ -54,7 +54,7 @@ def recovered_figure(
                 x = np.array([levels.index(level) for level in reader_sums.index]) + shift
                 y = IntervalMarks.of(reader_sums, measure)
                 join = (1.0 if rule else 1.5) if marks.are_numbers_in_order(levels) else 0.0
-                marks.points(axes, mark, x, y, join=join, bar=0.0 if rule else 1.5)
+                percentages(axes, mark, list(x), y, join=join, bar=0.0 if rule else 1.5)
                 if measure == "words":
                     typo = replace(mark, marker=1)
                     marks.points(axes, typo, x + TYPO, reader_sums["words_with_one_typo"], size=5)
@@ -71,8 +71,7 @@ def recovered_figure(
             else:
                 axes.axhline(0, color=INK, lw=0.8, zorder=1)
                 axes.set(ylabel="Recovery rate RR", title="B  Edit distance taken away")
-                low, high = axes.get_ylim()
-                axes.set_ylim(max(min(low, -5.0), LOWEST), max(high, 104.0))
+                end_percentages(axes, 100.0)
             marks.label_ends(axes, ends, len(levels) - 0.5)
         if crowded:
             handles = [

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Annotation
 
 from analysis.costs.ratios import TITLES
 from analysis.figures import marks
@@ -24,6 +25,7 @@ MOST_PANELS = 12  # panels of one figure; more make a further figure
 LOWEST = -150.0  # percentages reach no lower; a reader that talks instead of restoring has rates far below
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">", "p", "h", "d", "$A$", "$B$", "$C$", "$E$")
 """As many as have no divisor in common with the colours: no two of a hundred conditions share both."""
+_CLIPPED = "clipped"
 _NAME = 25  # letters of a line above a panel
 
 Series = list[tuple[tuple[str, str], pd.DataFrame]]
@@ -140,14 +142,38 @@ def readers_by_place(
         rows = cells[(cells["reader_group"] == group) & cells["value"].notna()].set_index("place")
         rows = rows.loc[[place for place in places if place in rows.index]]
         x = [places.index(str(place)) + marks.dodged(turn, len(look), gap, 0.7) for place in rows.index]
-        ends = rows[["value", "low", "high"]].clip(lower=LOWEST).to_numpy(dtype=float).T
-        marks.points(
-            axes, mark, x, IntervalMarks(*ends), join=join, bar=0.0 if mark.kind == "baseline" else 1.3
-        )
-    bottom, top = axes.get_ylim()
-    axes.set_ylim(max(min(bottom, -5.0), LOWEST - 5), max(top, 104.0))
+        ends = IntervalMarks(*rows[["value", "low", "high"]].to_numpy(dtype=float).T)
+        percentages(axes, mark, x, ends, join=join, bar=0.0 if mark.kind == "baseline" else 1.3)
+    end_percentages(axes, cells[["value", "high"]].max().max())
     marks.name_columns(axes, places, 0.55)
     marks.numbered(axes.yaxis, marks.percent)
+
+
+def percentages(
+    axes: Axes, mark: MarkStyle, x: Sequence[float], y: IntervalMarks, *, join: float, bar: float
+) -> None:
+    """Draw percentages; those below :data:`LOWEST` are triangles at the edge with their value, which no line joins."""
+    value, low, high = (np.asarray(end, dtype=float) for end in (y.value, y.low, y.high))
+    inside = IntervalMarks(np.where(value < LOWEST, np.nan, value), low.clip(LOWEST), high.clip(LOWEST))
+    marks.points(axes, mark, x, inside, join=join, bar=bar)
+    for place, below in zip(x, value, strict=True):
+        if below < LOWEST:
+            marks.points(axes, replace(mark, marker="v"), [place], [LOWEST], clip_on=False)
+            stacked_on = sum(
+                text.get_gid() == _CLIPPED and abs(text.xy[0] - place) < 0.5
+                for text in axes.texts
+                if isinstance(text, Annotation)
+            )
+            axes.annotate(
+                marks.percent(below), (place, LOWEST), (0, 4 + 9 * stacked_on), textcoords="offset points", gid=_CLIPPED,
+                fontsize=7.5, color=mark.colour, ha="center", va="bottom",
+            )  # fmt: skip
+
+
+def end_percentages(axes: Axes, highest: float) -> None:
+    """End an axis of percentages at 100, or above the highest value, and below at :data:`LOWEST`."""
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(max(min(bottom, -5.0), LOWEST - 5), top if highest > 100 else 104.0)
 
 
 def name_above(axes: Axes, look: MarkStyle, measure: str) -> None:

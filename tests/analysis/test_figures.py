@@ -18,7 +18,13 @@ from PIL import Image
 
 from analysis.costs.ratios import LevelCost, ShownIntervals, TimeSpread
 from analysis.descriptives import describe_rows, scored
-from analysis.figures.conditions import MOST_BELOW, ConditionMeans, condition_figure, position_figure
+from analysis.figures.conditions import (
+    MOST_BELOW,
+    ConditionMeans,
+    condition_figure,
+    model_checks_figure,
+    position_figure,
+)
 from analysis.figures.cost import MOST_TOGETHER, _shares, time_distribution_figure
 from analysis.figures.drawing import (
     CONTRASTS,
@@ -33,9 +39,10 @@ from analysis.figures.drawing import (
     style,
     styled,
 )
+from analysis.figures.fidelity import MapScale, fidelity_map
 from analysis.figures.labels import SLANT, fit_labels, laid_out, places_of
 from analysis.figures.marks import IntervalMarks, points
-from analysis.figures.panels import condition_looks
+from analysis.figures.panels import condition_looks, readers_by_place
 from analysis.figures.simulation import recovery_figure
 from analysis.parameter_recovery import Recovered
 from analysis.plan import MEASURES, RATING, Measure
@@ -308,6 +315,53 @@ def test_the_mark_of_what_was_built_in_is_no_readers() -> None:
     kinds |= {f"{kind}{n}": kind for kind in ("model", "baseline") for n in range(40)}
     (built_in,) = [line.get_marker() for line in drawn.lines if list(line.get_xdata()) == [4.0]]
     assert built_in not in {mark.marker for mark in looks(kinds).values()} | {"D", style()["pilot"]["marker"]}
+
+
+def test_a_note_explains_the_reference_line_and_asterisks_only_where_they_are_drawn() -> None:
+    rows = trials(POSITIONS, 6, 1, 0)
+    row = conditions(rows)
+    others = replace(row, cells=[cell for cell in row.cells if cell.level != POSITIONS[0]])
+    line = f"own mean in the {POSITIONS[0]} condition"
+    assert line in condition_figure("one", [row]).note and line not in condition_figure("one", [others]).note
+    one = Effect("initial − intact", "People", "human", 5.0, 1.0, 9.0, "Clear", built_in=4.0)
+    lapsing = conditions(rows, effects=(replace(one, built_in=np.nan),))
+    note = condition_figure("both", [lapsing, replace(conditions(rows, effects=(one,)), measure=RATING)]).note
+    assert "Asterisks" in note and f"on {CORRECT.noun} " in note
+    assert "Asterisks" not in condition_figure("one", [lapsing]).note
+
+
+def test_percentages_far_below_zero_are_numbered_triangles_that_no_line_joins() -> None:
+    values = [-400.0, -200.0, -50.0, 100.0]
+    cells = pd.DataFrame({"reader_group": "m", "place": list("abcd"), "value": values})
+    with styled():
+        axes = Figure().add_subplot()
+        readers_by_place(axes, cells.assign(low=np.nan, high=np.nan), "abcd", looks({"m": "model"}), join=1.0)
+    assert [text.get_text() for text in axes.texts] == ["−400%", "−200%"]
+    assert [line.get_marker() for line in axes.lines].count("v") == 2
+    (joined,) = [line.get_ydata() for line in axes.lines if len(line.get_ydata()) == len(values)]
+    assert np.isnan(joined[:2]).all() and list(joined[2:]) == values[2:]
+    assert 100 < axes.get_ylim()[1] < 105
+
+
+def test_counts_of_units_have_whole_ticks() -> None:
+    changes = {"participant": pd.DataFrame({"b": np.linspace(0.0, 0.4, 9)})}
+    (axes,) = model_checks_figure("checks", "Checks", None, changes, "").figure.axes
+    assert all(float(tick).is_integer() for tick in axes.get_xticks())
+
+
+def test_contrasts_with_one_effect_of_people_are_named_at_the_models_points() -> None:
+    effects = pd.DataFrame(
+        [
+            {"contrast": name, "model": "m", "people": "human", "bound": np.nan, "human": human,
+             "human_low": human - 5, "human_high": human + 5, "machine": machine,
+             "machine_low": machine - 5, "machine_high": machine + 5}
+            for name, human, machine in (("a − c", 10.0, 5.0), ("b − c", 10.0, -5.0), ("d − c", -20.0, 0.0))
+        ]
+    )  # fmt: skip
+    kinds = {"human": "human", "m": "model"}
+    (axes,) = fidelity_map("map", effects, kinds, MapScale("accuracy", "points")).figure.axes
+    at_points = {text.get_text(): text.xy for text in axes.texts if text.get_position() == (5, 3)}
+    assert at_points == {"a − c": (10.0, 5.0), "b − c": (10.0, -5.0)}
 
 
 @pytest.mark.parametrize("tested", [(), ("human",), ("model-0",), ("human", "model-0")])

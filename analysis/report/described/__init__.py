@@ -206,10 +206,9 @@ def figures_of(
                 condition_figure(name, some, part.told),
                 None,
             )
-    if len(levels) > 2 and any(
-        cost.kind != "baseline" and cost.cost for _, lost, _ in panels for cost in lost
-    ):
-        drawing = position_figure(f"cost_{part.stem}", panels, factor, levels, part.told)
+    several = [panel for panel in panels if len({cost.level for cost in panel[1]}) > 1]
+    if any(cost.kind != "baseline" and cost.cost for _, lost, _ in several for cost in lost):
+        drawing = position_figure(f"cost_{part.stem}", several, factor, levels, part.told)
         table = table_of_part(layouts.cost_table(panels, factor, levels[0]), part, drawing.name)
         yield (panels[0][0].name, part.stem), drawing, table
 
