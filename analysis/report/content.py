@@ -222,6 +222,7 @@ def gather(
         (measure.name, description.part.stem) for description in means for measure in description.cells
     }
     of_plans: list[tuple[Pair, Drawing]] = []
+    of_plans_alone: list[tuple[Pair, ApaTable]] = []
     for analysis in (analysis for analysis in analyses if analysis.plan.planned):
         key = planned_of(analysis)
         if key in described_already or key not in effects_drawn:
@@ -230,7 +231,8 @@ def gather(
         cells = means_of(analysis.plan, used, tables) or _cells_of(analysis)
         for drawing, table in planned_means(analysis, cells, used, tables, effects_drawn):
             of_plans.append((key, drawing))
-            laid_tables.insert(0, (key, table))
+            of_plans_alone.append((key, table))
+    laid_tables = [*of_plans_alone, *laid_tables]
     shown = _means_of_plans(analyses, {key for key, _ in laid_tables})
     crowded = _crowded(means, shown)
     undrawn = {stem for _, stem in crowded}

@@ -63,8 +63,16 @@ class ResponseScaleEffect:
         return f"{least}{self.unit} each" if self.is_single else f"{least} to {most}{self.unit}"
 
 
-def felt(contrasts: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect:
-    """Return effects of one measure on the response scale."""
+def places_of(contrasts: Sequence[Contrast]) -> int:
+    """Return the decimals of all contrasts of an analysis on the modelled scale: the smallest standard error decides."""
+    known = [contrast.se for contrast in contrasts if contrast.estimable and contrast.se > 0]
+    return decimals(min(known, default=1.0), 2)
+
+
+def felt(
+    contrasts: Sequence[Contrast], measure: Measure, among: Sequence[Contrast] = ()
+) -> ResponseScaleEffect:
+    """Return effects of one measure on the response scale; ``among`` the contrasts of their analysis, all have the same decimals."""
     first, raw = contrasts[0], tuple(contrast.estimate for contrast in contrasts)
     if measure.scale == "points" and all(contrast.crossed is not None for contrast in contrasts):
         return ResponseScaleEffect(POINTS, raw, (first.low, first.high), 1, " percentage points")
@@ -72,7 +80,7 @@ def felt(contrasts: Sequence[Contrast], measure: Measure) -> ResponseScaleEffect
         low, high = (float(np.exp(end)) for end in (first.low, first.high))
         return ResponseScaleEffect(ODDS, tuple(float(np.exp(value)) for value in raw), (low, high), 2, "")
     if measure.scale == "raw":
-        places = decimals(min(contrast.se for contrast in contrasts), 2)
+        places = places_of(among or contrasts)
         return ResponseScaleEffect(OWN, raw, (first.low, first.high), places, f" {measure.unit}".rstrip())
     ends = (as_percent(first.low), as_percent(first.high))
     return ResponseScaleEffect(PERCENT, tuple(as_percent(value) for value in raw), ends, 1, "%")

@@ -71,7 +71,7 @@ def planned_of(analysis: Analysis) -> tuple[str, str]:
 
 
 def _effect(contrast: Contrast, analysis: Analysis, matrix: Matrix, levels: Mapping[str, float]) -> Effect:
-    size = felt([contrast], analysis.plan.measure)
+    size = felt([contrast], analysis.plan.measure, analysis.estimable)
     grade = grade_of(contrast, analysis, matrix)
     reader = f"vs. {spoken(contrast.groups[1])}" if contrast.between else headed(contrast.groups[0])
     built_in = None

@@ -15,7 +15,7 @@ import pytest
 
 from analysis import apa, load
 from analysis.exclusions import reasons_named
-from analysis.plan import MEASURES
+from analysis.plan import MEASURES, RATING
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.answer import MOST_FINDINGS, answer, answer_tables, as_text
@@ -38,7 +38,7 @@ from analysis.report.nodes import Facts, Paragraph, PlannedFinding
 from analysis.report.numbering import ExhibitNumbers, ReportContent
 from analysis.report.planned_effects import planned_effects
 from analysis.report.provenance import _estimates
-from analysis.report.results import MOST_SINGLY, differences, runs
+from analysis.report.results import MOST_SINGLY, differences, paragraphs, runs
 from analysis.results import Contrast, Equivalence
 from analysis.robustness import (
     BY_ITEMS,
@@ -297,6 +297,57 @@ def test_planned_comparisons_with_models_that_remain_open_share_a_sentence_where
     few, many = written(1), written(6)
     assert len(with_models) == 4 and few.count("CI") == len(still_open)
     assert many.count("CI") == 6 * (len(still_open) - len(with_models)) and "24 other comparisons" in many
+
+
+def test_results_explain_estimates_that_are_not_differences_of_the_means(content: ReportContent) -> None:
+    (section,) = content.planned
+    one = section.analysis.contrasts[0]
+    analysis = replace(section.analysis, contrasts=(one,))
+    (cell,) = [cell for cell in section.cells if (cell.group, cell.level) == (one.groups[0], one.second)]
+    said = []
+    for off in (0.0, 0.1):
+        first = replace(cell, level=one.first, mean=cell.mean + one.estimate / 100 + off)
+        said.append(plain_text(" ".join(paragraphs(analysis, [first, cell], content.kinds))))
+    assert ["same weight" in text for text in said] == [False, True]
+
+
+def test_conditions_in_which_models_have_the_same_means_share_them(content: ReportContent) -> None:
+    (section,) = content.planned
+    models, levels = [f"m{n}" for n in range(5)], [f"l{n}" for n in range(5)]
+    plan = replace(section.analysis.plan, groups=tuple(models))
+    analysis = replace(section.analysis, plan=plan, contrasts=())
+    cell = section.cells[0]
+    cells = [
+        replace(cell, group=model, kind="model", level=level, mean=turn / 10 + (level == "l4" and moved))
+        for moved in (0.0, 0.5)
+        for turn, model in enumerate(models)
+        for level in levels
+    ]
+    for some, alike in (
+        (cells[:25], "each of five conditions"),
+        (cells[25:], "the l0, l1, l2, and l3 conditions"),
+    ):
+        text = plain_text(" ".join(paragraphs(analysis, some, dict.fromkeys(models, "model"))))
+        assert text.count("0.0% to 40.0%") == 1 and alike in text
+
+
+def test_the_first_figure_refers_to_contrasts_in_the_next(tmp_path: Path) -> None:
+    pairs = {"item_type": "transposed - word", "font": "cursive - plain"}
+    planned = {f"by {name}": PLAN | {"compare": name, "contrasts": [pair]} for name, pair in pairs.items()}
+    content = gather(load(crossed_study(tmp_path, crossed_rows(people=8, items=8), planned)))
+    first, second = content.figures[:2]
+    assert first.drawing.effects and second.drawing.effects
+    (answered,) = {content.answer_table and content.answer_table.number}
+    assert f"Figure {second.number}" in first.drawing.note and f"Table {answered}" not in first.drawing.note
+
+
+def test_all_differences_of_an_analysis_have_the_same_decimals() -> None:
+    numbers = (0.268, 0.04, 2.5, 30.0, 0.01, 0.1, 0.4, 0.01, 1)
+    precise = Contrast("a", "b", ("human",), *numbers)
+    coarse = replace(precise, first="c", se=0.06)
+    raw = RATING
+    assert [felt([one], raw, (precise, coarse)).value for one in (precise, coarse)] == ["0.268"] * 2
+    assert felt([coarse], raw).value == "0.27"
 
 
 def test_a_check_has_only_possible_values_and_counts_only_with_an_interval(content: ReportContent) -> None:

@@ -42,7 +42,7 @@ from analysis.report.inline import plain_text
 from analysis.report.layout import ChapterLayout
 from analysis.report.nodes import Facts, Node, Paragraph, PlannedFinding
 from analysis.report.numbering import MANUSCRIPT, ExhibitNumbers, Numbered, ReportContent, Section
-from analysis.report.results import MOST_LEVELS, crowds, of_many_conditions, words_of_direction
+from analysis.report.results import MOST_LEVELS, adds_up, crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
 from analysis.report.terms import contrast_in_words
@@ -214,7 +214,7 @@ class _Question:
         analysis = self.section.analysis
         checked = self.content.matrix.checked(analysis, contrast)
         grade = grade_of(contrast, analysis, self.content.matrix)
-        size, of_both = felt([contrast], analysis.plan.measure), self._of_both(contrast)
+        size, of_both = felt([contrast], analysis.plan.measure, analysis.estimable), self._of_both(contrast)
         return self._finding(
             "question",
             "finding",
@@ -228,11 +228,11 @@ class _Question:
                 f"{apa.number(value, size.places)}{'%' if size.scale == PERCENT else ''}" for value in of_both
             ],
             simple=[
-                str(felt([replace(contrast, estimate=value)], analysis.plan.measure).size)
+                str(felt([replace(contrast, estimate=value)], analysis.plan.measure, analysis.estimable).size)
                 for value in (contrast.simple if size.scale != ODDS else ())
             ],
             loses=contrast.crossed is not None and contrast.crossed.sums.lost > 0,
-            adds_up=size.scale == PERCENT or len(of_both) < 2 or _adds_up(of_both, size),
+            adds_up=size.scale == PERCENT or len(of_both) < 2 or adds_up(of_both, size),
             **self._means(contrast, size),
             direction=words_of_direction(analysis.plan.measure) or ("lower", "higher"),
         )
@@ -241,7 +241,7 @@ class _Question:
         """Return the difference of each of two readers; nothing where it is not known of both on a scale that subtracts."""
         analysis = self.section.analysis
         sizes = {
-            other.groups[0]: felt([other], analysis.plan.measure)
+            other.groups[0]: felt([other], analysis.plan.measure, analysis.estimable)
             for other in analysis.contrasts
             if not other.between
             and other.estimable
@@ -264,7 +264,7 @@ class _Question:
             how = "" if abs(100 * (first / second - 1) - size.values[0]) < 0.2 else "in the mixed model, "
         elif size.scale != ODDS:
             times = 100 if size.scale == POINTS else 1
-            how = "" if _adds_up((times * first, times * second), size) else "if every item counts alike, "
+            how = "" if adds_up((times * first, times * second), size) else "if every item counts alike, "
         if measure.family == "binomial":
             return {"means": f"{apa.percent(first)} vs. {apa.percent(second)}{where}", "how": how}
         places = 0 if measure.unit == "ms" else 2
@@ -291,7 +291,7 @@ class _Question:
             found=contrasts,
             of_pairs=of_pairs,
             grades=[
-                (grade, list(map(name, graded)), felt(graded, analysis.plan.measure))
+                (grade, list(map(name, graded)), felt(graded, analysis.plan.measure, analysis.estimable))
                 for grade, graded in grades.items()
                 if graded
             ],
@@ -324,11 +324,6 @@ class _Question:
         facts |= {"reference": contrasts[0].second, "expected": expected}
         facts["grades"] = grades if len(significant) > 1 else {}
         return self._finding("question_of_crowd", "crowd", certainty, **facts)
-
-
-def _adds_up(values: Sequence[float], size: ResponseScaleEffect) -> bool:
-    """Whether two printed numbers differ by the effect that is printed with them, to their rounding."""
-    return bool(abs(values[0] - values[1] - size.values[0]) < 1.6 * 10.0**-size.places)
 
 
 def answer_tables(
@@ -383,7 +378,7 @@ def _answer_rows(analyses: Sequence[Analysis], matrix: Matrix) -> list[dict[str,
                     "contrast": contrast,
                     "name": groups if by_label else contrast_in_words(contrast),
                     "part": analysis.plan.heading + (f": {contrast.label}" if by_label else ""),
-                    "size": felt([contrast], measure),
+                    "size": felt([contrast], measure, analysis.estimable),
                     "unit": unit,
                     "detectable": _sized(contrast.detectable, contrast, analysis),
                     "checked": matrix.checked(analysis, contrast),
@@ -412,7 +407,7 @@ def _answer_table(rows: Sequence[dict[str, Any]], of: int = 0) -> ApaTable:
 
 def _sized(difference: float, contrast: Contrast, analysis: Analysis) -> str:
     """Return a difference on the scale on which the report prints this contrast."""
-    size = felt([contrast], analysis.plan.measure)
+    size = felt([contrast], analysis.plan.measure, analysis.estimable)
     if np.isinf(difference):
         return apa.Written.of("none", difference)
     if size.scale == PERCENT:

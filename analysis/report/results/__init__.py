@@ -19,9 +19,8 @@ from analysis.multiple_comparisons import family_name
 from analysis.plan import ALPHA, COVARIATES, Measure, remarks_about
 from analysis.random_structure import on_models_in_general
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
-from analysis.report.apa_tables import decimals
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level, is_tied, where_told
-from analysis.report.effect_sizes import felt
+from analysis.report.effect_sizes import POINTS, ResponseScaleEffect, felt, places_of
 from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis, Contrast
 from analysis.robustness import SAME, outcome_of
@@ -77,7 +76,7 @@ def paragraphs(
         said.update(fresh)
         texts.append(LAYOUT.sentences("all_means", means=fresh, table=tables.means))
     if analysis.has_results:
-        texts.append(_model(analysis, tables.model))
+        texts.append(_model(analysis, analysed_cells, tables.model))
         tested = {
             analysis.test_of(contrast): contrast for contrast in analysis.contrasts if not contrast.left_out
         }
@@ -126,7 +125,10 @@ def _means(cells: Sequence[ConditionMean], analysis: Analysis) -> list[Markup]:
             mean_in_words(value, analysis.plan.measure) for value in (min(means), max(means))
         )
         levels.append((str(escape(level)), " to ".join(ends)))
-    told = Markup(where_told(levels))
+    names, values = zip(*levels, strict=True)
+    told = Markup(
+        by_level(names, values, [0.0] * len(names)) if len(set(values)) == 1 else where_told(levels)
+    )
     return [*texts, _said("means_of_models", analysis, {}, models=len(models), levels=told)]
 
 
@@ -167,7 +169,29 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
     return _said("means", analysis, {group: kind}, **told_of, is_range=is_range)
 
 
-def _model(analysis: Analysis, table: str | None) -> Markup:
+def adds_up(values: Sequence[float], size: ResponseScaleEffect) -> bool:
+    """Whether two printed numbers differ by the effect that is printed with them, to their rounding."""
+    return bool(abs(values[0] - values[1] - size.values[0]) < 1.6 * 10.0**-size.places)
+
+
+def _are_differences_of(means: Sequence[ConditionMean], analysis: Analysis) -> bool:
+    """Whether differences in percentage points are those between the means that are printed with them."""
+    shares = {(cell.group, cell.level): 100 * cell.mean for cell in means}
+    pairs = [
+        (
+            [shares.get((contrast.groups[0], level), np.nan) for level in (contrast.first, contrast.second)],
+            contrast,
+        )
+        for contrast in analysis.estimable
+        if not contrast.between and not contrast.at
+    ]
+    sizes = [(values, felt([contrast], analysis.plan.measure)) for values, contrast in pairs]
+    return all(
+        adds_up(values, size) for values, size in sizes if size.scale == POINTS and np.isfinite(values).all()
+    )
+
+
+def _model(analysis: Analysis, cells: Sequence[ConditionMean], table: str | None) -> Markup:
     """State how differences were estimated: the model, its program, or as shares with the model of people."""
     model, plan = analysis.model, analysis.plan
     compared = [plan.factor] if plan.crossing is None else [*plan.crossing.factors]
@@ -177,6 +201,7 @@ def _model(analysis: Analysis, table: str | None) -> Markup:
         {},
         model=model,
         estimated=model is None or (analysis.companion is not None and bool(analysis.contrasts)),
+        is_weighted=not _are_differences_of(cells, analysis),
         has_people=analysis.rows["reader_kind"].isin(PARTICIPANT_KINDS).any(),
         binomial=model is not None and model.family == "binomial",
         who=apa.listing([spoken(group) for group in analysis.of_model.groups]),
@@ -204,7 +229,7 @@ def differences(
         is_short |= any(len(run) > 1 for run in parted)
         texts.append(Markup(" ").join(of_one_outcome(run, analysis, kinds) for run in parted))
     if silent:
-        size = felt(silent, analysis.plan.measure)
+        size = felt(silent, analysis.plan.measure, analysis.estimable)
         texts.append(_said("silent", analysis, kinds, silent=silent, others=bool(texts), size=size))
     last = adjustment([analysis], kinds, table, is_short=is_short)
     if len(texts) == 1:
@@ -305,7 +330,7 @@ def of_one_outcome(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kin
     first, values = contrasts[0], _compared(contrasts, analysis, kinds)
     if not first.estimable:
         return _said("several", analysis, kinds, **values)
-    size = felt(contrasts, analysis.plan.measure)
+    size = felt(contrasts, analysis.plan.measure, analysis.estimable)
     if len(contrasts) > 1:
         return _said("several", analysis, kinds, size=size, **values)
     bound, bounded = _bound(first, analysis)
@@ -320,7 +345,7 @@ def of_one_outcome(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kin
         bounded=bounded,
         other=other,
         found_there=found,
-        other_size=None if other is None else felt([other], analysis.plan.measure),
+        other_size=None if other is None else felt([other], analysis.plan.measure, analysis.estimable),
         **values,
     )
 
@@ -329,7 +354,7 @@ def _places(contrast: Contrast, analysis: Analysis) -> int:
     return (
         1
         if contrast.crossed is not None and analysis.plan.measure.scale == "points"
-        else decimals(contrast.se, 2)
+        else places_of(analysis.contrasts)
     )
 
 
@@ -441,7 +466,13 @@ def _differing(contrasts: Iterable[Contrast], analysis: Analysis) -> list[Contra
 def _in_brackets(contrast: Contrast, analysis: Analysis, brief: bool) -> Markup:
     if not brief:
         return statistics(contrast, analysis)
-    return _said("brief", analysis, {}, first=contrast, size=felt([contrast], analysis.plan.measure))
+    return _said(
+        "brief",
+        analysis,
+        {},
+        first=contrast,
+        size=felt([contrast], analysis.plan.measure, analysis.estimable),
+    )
 
 
 def _of_reader(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds, brief: bool) -> Markup:

@@ -16,6 +16,7 @@ from analysis.plan import CODED, Measure
 from analysis.planned import of_trials
 from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
+from analysis.report.effect_sizes import places_of
 from analysis.report.filters import JUDGED, USED, Either, filled, where
 from analysis.report.results import LAYOUT, family_in_words
 from analysis.report.terms import GROUPS, UNITS, component_in_words, in_order, term_in_words
@@ -188,9 +189,7 @@ def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = (
         who=apa.worded(len(analyses), "analysis", "analyses") if others else _who(analysis),
         estimate="Points" if of_shares else _unit_head(plan.measure) if in_points else "b",
         raw=in_points or plan.measure.scale == "raw",
-        places=1
-        if of_shares
-        else decimals(min((contrast.se for contrast in contrasts if contrast.estimable), default=1.0), 2),
+        places=1 if of_shares else places_of(contrasts),
         statistic="z" if all(contrast.df is None for contrast in contrasts) else "t",
         level=f"{100 * (1 - plan.alpha):g}",
         correction=analysis.correction,
