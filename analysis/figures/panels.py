@@ -173,7 +173,8 @@ def percentages(
 def end_percentages(axes: Axes, highest: float) -> None:
     """End an axis of percentages at 100, or above the highest value, and below at :data:`LOWEST`."""
     bottom, top = axes.get_ylim()
-    axes.set_ylim(max(min(bottom, -5.0), LOWEST - 5), top if highest > 100 else 104.0)
+    bottom = max(min(bottom, -5.0), LOWEST - 5)
+    axes.set_ylim(bottom, top if highest > 100 else 100 + 0.035 * (100 - bottom))
 
 
 def name_above(axes: Axes, look: MarkStyle, measure: str) -> None:

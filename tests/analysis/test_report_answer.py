@@ -396,6 +396,13 @@ def test_of_many_contrasts_those_with_the_smallest_p_are_printed_and_all_are_in_
         assert excerpt is not None and len(excerpt.table.rows) == rows + 1, "no row of the same p is cut off"
 
 
+def test_the_table_refers_to_the_robustness_matrix_only_if_there_is_one(content: ReportContent) -> None:
+    analyses = [section.analysis for section in content.planned]
+    for matrix in (content.matrix, Matrix()):
+        shown, _ = answer_tables(analyses, matrix, ExhibitNumbers())
+        assert shown is not None and ("Supplement" in shown.table.note) is bool(matrix.checks)
+
+
 def test_a_contrast_of_two_plans_is_detectable_once(content: ReportContent) -> None:
     (section,) = content.planned
     plan, own = replace(section.analysis.plan, name="again"), section.analysis.contrasts

@@ -23,7 +23,7 @@ from analysis.measures.signal_detection import (
 )
 from analysis.report.blocks import Chapter
 from analysis.report.chapters import ratios, recovered_text, sensitivity
-from analysis.report.content import _cells_of
+from analysis.report.content import _cells_of, gather
 from analysis.report.described import planned_means
 from analysis.report.planned_effects import planned_effects
 from analysis.robustness import Matrix
@@ -187,6 +187,15 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert drawing.effects and drawing.title.startswith("Recovered words by position")
     assert means.title.startswith("Recovered words (%) by position")
     assert means.origin is not None and means.origin.file == "trials.csv" and not means.origin.fits
+
+
+@pytest.mark.usefixtures("without_chapters")
+def test_tables_of_means_have_the_order_of_the_plan(tmp_path: Path) -> None:
+    exact = RECOVERED_WORDS["words"]
+    planned = {"exact": exact, "typos": exact | {"measure": "recovered_with_one_typo"}}
+    content = gather(load(typed_study(tmp_path, planned=planned)))
+    shown = [table.table.name for table in content.descriptives if "recovered" in table.table.name]
+    assert ["typo" in name for name in shown] == [False, True]
 
 
 def test_restored_texts_have_words_copies_edit_distance_and_a_model(tmp_path: Path) -> None:
