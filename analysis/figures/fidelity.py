@@ -110,6 +110,7 @@ def fidelity_map(
             at = (0.1 + SIDE / WIDTH + 0.02, 0.1 + SIDE / high / 2)
             figure.legend(handles=handles, loc="center left", bbox_to_anchor=at, fontsize=8, frameon=False)
     values = {"people": people, "scale": scale, "is_bounded": np.isfinite(bound), "said": said}
+    values["tied"] = tied
     return Drawing.described(name, figure, look, "fidelity_map", effects=effects, **values)
 
 

@@ -351,7 +351,7 @@ def _shown(rows: Sequence[dict[str, Any]], smallest: Sequence[int]) -> int:
     """Return how many contrasts, in the order of *p*, are shown: all significant ones, and of equal *p* all or none."""
     ordered = [rows[index]["contrast"] for index in smallest]
     significant = sum(
-        contrast.p_adjusted < rows[index]["analysis"].plan.alpha
+        bool(contrast.p_adjusted < rows[index]["analysis"].plan.alpha)
         for index, contrast in zip(smallest, ordered, strict=True)
     )
     printed = [apa.p_value(contrast.p_adjusted) for contrast in ordered]
