@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis.measures.levels import WITHHELD
 from stimuli.errors import UserError
 from stimuli.scramble.alignment import changes_between
 from stimuli.scramble.changes import described
@@ -19,9 +20,11 @@ IMPORTED = "imported"
 
 
 def changes_of_forms(intact: Mapping[str, str], shown: Mapping[str, str]) -> list[dict[str, Any]] | None:
-    """Derive the changed words of an item from its forms."""
+    """Derive the changed words of an item from its forms; None where words differ in number or order, or a text is withheld."""
     found: list[dict[str, Any]] = []
-    for field in [field for field in intact if intact[field] and shown.get(field)]:
+    for field in [field for field in intact if intact[field] and field in shown]:
+        if not shown[field]:
+            return None
         whole, changed = (nfc(text[field]).lower() for text in (intact, shown))
         words, forms = ([word.text for word in find_words(text)] for text in (whole, changed))
         if len(words) != len(forms) or (words != forms and Counter(words) == Counter(forms)):
@@ -94,6 +97,8 @@ def _changes_of(said: Mapping[str, Any], item: str) -> tuple[Sequence[Mapping[st
     """Return an item's changes, None where they cannot be known, and whether they were derived from its forms."""
     recorded = _read(said["changes"], item, "changes") or []
     provenance = _read(said["provenance"], item, "provenance") or {}
+    if provenance.get("operation") == WITHHELD:
+        return None, False
     if recorded or (said["changes"] is not None and provenance.get("operation") != IMPORTED):
         return list(recorded), False
     forms = [_read(said[side], item, side) for side in ("intact", "shown")]

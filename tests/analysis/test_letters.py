@@ -239,6 +239,23 @@ def test_derived_changes_are_those_recorded(tables: Tables) -> None:
         letter_changes(bare.assign(shown="{"), ["position"])
 
 
+@pytest.mark.parametrize("recorded", ["[]", None])
+def test_a_text_that_is_withheld_is_not_intact(recorded: str | None) -> None:
+    items = pd.DataFrame(
+        {
+            "item_id": ["a", "b"],
+            "position": ["same", "none"],
+            "intact": json.dumps({"s": "market", "q": "Where?"}),
+            "shown": [json.dumps({"s": text, "q": "Where?"}) for text in ("market", "")],
+            "provenance": [json.dumps({"operation": operation}) for operation in ("none", "withheld")],
+            "changes": recorded,
+        }
+    )
+    assert letter_changes(items, ["position"])["item_id"].tolist() == ["a"]
+    if recorded is None:
+        assert letter_changes(items.drop(columns="provenance"), ["position"])["item_id"].tolist() == ["a"]
+
+
 def test_items_whose_words_are_changed_in_different_places_are_at_no_place() -> None:
     made = [
         {"field": "s", "unit": "letter", "word": word, "intact": "market", "shown": "x", "permutation": order,
@@ -253,6 +270,19 @@ def test_items_whose_words_are_changed_in_different_places_are_at_no_place() -> 
         "internal", "transposition", False, True
     ]  # fmt: skip
     assert found.loc["b", "same_place"] and found.loc["b", "place"] == 2
+
+
+def test_levels_of_any_name_that_have_all_trials_of_a_place_are_that_place() -> None:
+    levels = ["plain", "swapped", "early", "late", "both"]
+    zones = ["intact", "internal", "initial", "final", "outer"]
+    rows = pd.DataFrame({"spelling": [*levels, "late"], "zone": [*zones, "outer"], "font": "serif"})
+    factors = {"spelling": levels, "font": ["serif"]}
+    assert measures.places_of(rows, factors) == {"plain": "intact", "swapped": "internal", "early": "initial"}
+    of_words = rows[["zone"]]
+    assert measures.places_of(of_words, {"position": ["intact", "final"]}) == {
+        "intact": "intact",
+        "final": "final",
+    }
 
 
 def test_a_curve_of_places_ends_with_the_last_place_that_any_reader_has_drawn() -> None:
