@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
 
 from analysis.costs.ratios import Profile
+from analysis.letters.changes import INTACT
 from analysis.letters.letter_costs import (
     SEPARATOR,
     GroupCosts,
@@ -116,7 +117,9 @@ def measured(tables: Tables, analyses: Sequence[Analysis] = ()) -> tuple[list[Le
         ]
         contrasts = contrast_table([*by["zone"], *by["distance"]], _questions(by))
         measures.append(LetterCostMeasure(measure, readings, by, contrasts))
-    return [_with_tested(measure, analyses) for measure in _adjusted(measures, analyses)], remarks
+    of_measure = [_estimated(measure, tables.factors, analyses) for measure in measures]
+    adjusted = zip(_adjusted(measures, of_measure), of_measure, strict=True)
+    return [_with_tested(measure, estimates) for measure, estimates in adjusted], remarks
 
 
 def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
@@ -129,12 +132,41 @@ def rows_of(tables: Tables, measure: LetterMeasure) -> LetterRows | None:
     return readings if (readings.rows["zone"] != "intact").any() else None
 
 
+Estimates = dict[str, dict[tuple[str, str], Contrast | Coefficient]]
+"""Of each reader group, differences of the Results between two places, or a place and intact."""
+
+
 def _estimated(
-    measure: LetterCostMeasure, group: str, analyses: Sequence[Analysis]
-) -> dict[tuple[str, str], Contrast | Coefficient]:
-    """Return what the Results estimate of a reader's measure; nothing where letters were changed in several ways."""
-    kinds = {level.split(SEPARATOR)[0] for costs in measure.by["zone"] for level in costs.profile.levels}
-    return estimated_of(analyses, measure.measure.name, group) if len(kinds) == 1 else {}
+    measure: LetterCostMeasure, factors: Mapping[str, Sequence[str]], analyses: Sequence[Analysis]
+) -> Estimates:
+    """Return what the Results estimate of each reader's measure; nothing where letters were changed in several ways."""
+    places, found = places_of(measure.given.rows, factors), {}
+    for costs in measure.by["zone"]:
+        kinds = {level.split(SEPARATOR)[0] for level in costs.profile.levels}
+        estimates = estimated_of(analyses, measure.measure.name, costs.group) if len(kinds) == 1 else {}
+        found[costs.group] = {
+            (places[first], places[second]): estimate
+            for (first, second), estimate in estimates.items()
+            if {first, second} <= set(places)
+        }
+    return found
+
+
+def places_of(rows: pd.DataFrame, factors: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Return the place (or ``intact``) of each level that has all trials of that place and no others.
+
+    Rows of words have no levels; theirs are known by their names.
+    """
+    known = [factor for factor in factors if factor in rows]
+    if not known:
+        levels = [level for levels in factors.values() for level in levels]
+        return {level: level if level in ZONES else INTACT for level in levels}
+    places: dict[str, str] = {}
+    for factor in known:
+        pairs = rows[[factor, "zone"]].dropna().drop_duplicates()
+        alone = pairs[~pairs.duplicated(factor, keep=False) & ~pairs.duplicated("zone", keep=False)]
+        places |= dict(zip(alone[factor].astype(str), alone["zone"].astype(str), strict=True))
+    return places
 
 
 def _ends(measure: LetterCostMeasure, contrast: Contrast | Coefficient) -> tuple[float, float, float]:
@@ -144,15 +176,15 @@ def _ends(measure: LetterCostMeasure, contrast: Contrast | Coefficient) -> tuple
     return scale * contrast.estimate, low, high
 
 
-def _with_tested(measure: LetterCostMeasure, analyses: Sequence[Analysis]) -> LetterCostMeasure:
+def _with_tested(measure: LetterCostMeasure, estimates: Estimates) -> LetterCostMeasure:
     """Give costs by place that analyses of all trials estimate their estimates and intervals there."""
     costs = []
     for of_group in measure.by["zone"] if measure.given.has_intact else ():
         tested = {
             level: _ends(measure, contrast)
-            for (first, second), contrast in _estimated(measure, of_group.group, analyses).items()
+            for (first, second), contrast in estimates[of_group.group].items()
             for level in of_group.profile.levels
-            if level.split(SEPARATOR)[1] == first and second not in ZONES
+            if level.split(SEPARATOR)[1] == first and second == INTACT
         }
         costs.append(replace(of_group, profile=of_group.profile.with_tested(tested)))
     others = {
@@ -179,7 +211,9 @@ def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
     return replace(costs, profile=profile.with_tested(tested))
 
 
-def _adjusted(measures: Sequence[LetterCostMeasure], analyses: Sequence[Analysis]) -> list[LetterCostMeasure]:
+def _adjusted(
+    measures: Sequence[LetterCostMeasure], estimates: Sequence[Estimates]
+) -> list[LetterCostMeasure]:
     """Adjust what the Results do not test by Benjamini and Hochberg and make the intervals agree; what they test stays as there."""
     if not measures:
         return []
@@ -189,8 +223,9 @@ def _adjusted(measures: Sequence[LetterCostMeasure], analyses: Sequence[Analysis
     tested: dict[int, tuple[float, ...]] = {}
     for index, row in enumerate(table.to_dict("records")):
         measure = measures[row["_of"]]
-        for (first, second), contrast in _estimated(measure, row["reader_group"], analyses).items():
-            if isinstance(contrast, Contrast) and row["contrast"] == f"{first} − {second}":
+        sides = PLACES_COMPARED.get(row["contrast"])
+        for (first, second), contrast in estimates[row["_of"]].get(row["reader_group"], {}).items():
+            if isinstance(contrast, Contrast) and sides == ([first], [second]):
                 tested[index] = (*_ends(measure, contrast), contrast.p_adjusted)
     table.loc[list(tested), "p"] = np.nan
     table = with_adjusted(table)
