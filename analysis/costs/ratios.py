@@ -19,7 +19,14 @@ from analysis.arrays import Array
 from analysis.cluster_sampling import draw
 from analysis.costs.words import NEXT, SECOND, TARGET, KeyedSums, WordTable, region_rows, word_table
 from analysis.descriptives import ConditionMean, scored
-from analysis.measures.resampling import RESAMPLES, BootstrapInterval, draw_units, interval, resampled_means
+from analysis.measures.resampling import (
+    FEWEST_UNITS,
+    RESAMPLES,
+    BootstrapInterval,
+    draw_units,
+    interval,
+    resampled_means,
+)
 from analysis.measures.resampling import means as means_of
 from analysis.measures.retention import COSTS, costs_of
 from analysis.plan import Measure, Plan
@@ -198,7 +205,7 @@ def crossed_profile(
         sums.append(sparse.coo_matrix((data, indices), shape=shape).tocsr())
         counts.append(sparse.coo_matrix((np.ones(len(data)), indices), shape=shape).tocsr())
     estimate = _of_weights(sums, counts, np.ones((1, shape[0])), np.ones((1, shape[1])))[0]
-    if min(shape) < 2:
+    if min(shape) < FEWEST_UNITS:
         draws = np.full((resamples, len(levels) - 1), np.nan)
         return Profile(levels[0], levels[1:], estimate, draws, *shape, PEOPLE_AND_ITEMS)
     random = np.random.default_rng(seed)
@@ -225,9 +232,7 @@ def paired_profile(
             f"no item has a value both in {levels[0]!r} and in another level",
             mend="Give the level without a change, and items that are shown in several levels.",
         )
-    draws = np.full((resamples, len(levels) - 1), np.nan)
-    if len(usable) > 1:
-        draws = resampled_means(usable, seed, resamples)
+    draws = resampled_means(usable, seed, resamples)
     return Profile(levels[0], levels[1:], means_of(usable), draws, 0, len(usable), ITEMS)
 
 

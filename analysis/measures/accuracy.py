@@ -100,14 +100,12 @@ def accuracy(
         numerators, denominators = (
             sums[list(names)].to_numpy() for names in zip(*_WAYS.values(), strict=True)
         )
-        drawn = np.full((resamples, len(_WAYS)), np.nan)
-        if resamples and len(sums) > 1:
-            drawn = resampled_ratios(
-                numerators, denominators, stable_seed(study, "accuracy", *map(str, key)), resamples
-            )
-        for name, draws in zip(_WAYS, drawn.T, strict=True) if resamples else ():
-            ends = interval(draws)
-            summary |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
+        if resamples:
+            seed = stable_seed(study, "accuracy", *map(str, key))
+            drawn = resampled_ratios(numerators, denominators, seed, resamples)
+            for name, draws in zip(_WAYS, drawn.T, strict=True):
+                ends = interval(draws)
+                summary |= {f"{name}_low": ends.low, f"{name}_high": ends.high}
         results.append({**cell, **summary})
     return pd.DataFrame(results)
 

@@ -14,6 +14,8 @@ from analysis.arrays import Array
 from stimuli.errors import UserError
 
 RESAMPLES = 2000
+FEWEST_UNITS = 3
+"""Of fewer, resampling cannot tell how far other units would be off: there is no interval."""
 _ROUNDING = 1e-9
 _CELLS = 4_000_000
 """Resamples x units that are held at a time: 32 MB."""
@@ -49,16 +51,18 @@ def means(values: NDArray[np.floating]) -> Array:
 
 
 def resampled_means(values: Array, seed: int, resamples: int = RESAMPLES) -> Array:
-    """Resample units with replacement and average each column over the drawn units that have a value."""
+    """Resample units with replacement and average each column over the drawn units that have a value; nan of few units."""
     present = np.isfinite(values).astype(float)
     return resampled_ratios(np.where(present > 0, values, 0.0), present, seed, resamples)
 
 
 def resampled_ratios(sums: Array, counts: Array, seed: int, resamples: int = RESAMPLES) -> Array:
-    """Resample units (rows) with replacement and divide the total of each column of sums by that of counts."""
+    """Resample units (rows) with replacement and divide the total of each column of sums by that of counts; nan of few units."""
     units = len(sums)
     if units == 0:
         raise UserError("a bootstrap over 0 units", mend="Give trials of at least one item or participant.")
+    if units < FEWEST_UNITS:
+        return np.full((resamples, *sums.shape[1:]), np.nan)
     random = np.random.default_rng(seed)
     at_once = max(1, _CELLS // units)
     ratios = []
@@ -110,7 +114,7 @@ def bootstrap(
     level: float = 0.95,
 ) -> BootstrapInterval:
     """Return the percentile interval of a statistic of column means."""
-    if len(values) < 2:
+    if not len(values):
         return BootstrapInterval(float("nan"), float("nan"), 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         return interval(statistic(resampled_means(values, seed, resamples)), level)

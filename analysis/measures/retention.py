@@ -13,7 +13,6 @@ from analysis.arrays import Array
 from analysis.exclusions import TIMED
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
-    BootstrapInterval,
     bootstrap,
     interval,
     item_means,
@@ -81,11 +80,11 @@ def relative_gains(
     for group, values in item_accuracies(trials, factor, levels).items():
         share = 100.0 * means(values)
         draws = 100.0 * resampled_means(values, stable_seed(study, "rpg", factor, group))
-        gaps = _ends(draws[:, 0] - draws[:, -1], len(values))
+        gaps = interval(draws[:, 0] - draws[:, -1])
         for index, level in enumerate(levels):
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = 100.0 * (draws[:, index] - draws[:, -1]) / (draws[:, 0] - draws[:, -1])
-            ends = _ends(ratio, len(values))
+            ends = interval(ratio)
             rpg = relative_gain(share[index], share[0], share[-1])
             n_items = int(np.isfinite(values[:, index]).sum())
             cell = {GROUP: group, factor: level, "items": n_items, "accuracy": float(share[index])}
@@ -113,7 +112,7 @@ def retentions(
     for group, values in item_accuracies(trials, factor, levels).items():
         share = 100.0 * means(values)
         draws = 100.0 * resampled_means(values, stable_seed(study, "retention", factor, group))
-        base = _ends(draws[:, 0], len(values))
+        base = interval(draws[:, 0])
         for name, members in level_groups.items():
             indices = [levels.index(level) for level in members]
             retained = retention(float(share[0]), share[indices].tolist())
@@ -122,14 +121,10 @@ def retentions(
                 relative = 100.0 * absolute / draws[:, 0]
             row = {GROUP: group, "levels": name, "intact": float(share[0]), **vars(retained)}
             for kind, drawn in (("absolute", absolute), ("relative", relative)):
-                ends = _ends(drawn, len(values))
+                ends = interval(drawn)
                 row |= {f"{kind}_low": ends.low, f"{kind}_high": ends.high}
             results.append(row | {"flagged": base.includes_zero})
     return pd.DataFrame(results)
-
-
-def _ends(draws: Array, units: int) -> BootstrapInterval:
-    return interval(draws) if units > 1 else BootstrapInterval(float("nan"), float("nan"), 1.0)
 
 
 TOKENS = ("prompt_tokens", "completion_tokens", "total_tokens", "reasoning_tokens")

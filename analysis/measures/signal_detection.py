@@ -403,7 +403,7 @@ def _pooled(rows: pd.DataFrame, level: str) -> dict[str, Any]:
     z = stats.norm.ppf(_corrected(sums[:, ::2], sums[:, 1::2])[0])
     drawn = {"d_prime": z[:, 0] - z[:, 1], "criterion": -(z[:, 0] + z[:, 1]) / 2}
     for name, draws in drawn.items():
-        ends = interval(draws if len(counts) > 1 else draws[:0])
+        ends = interval(draws)
         summary |= {name: getattr(total, name), f"{name}_low": ends.low, f"{name}_high": ends.high}
     return summary
 

@@ -27,7 +27,7 @@ from analysis.measures.recovery import (
     with_one_typo,
     words_of,
 )
-from analysis.measures.resampling import bootstrap, resampled_means
+from analysis.measures.resampling import bootstrap, interval, resampled_means
 from analysis.measures.retention import (
     as_printed,
     cost_ratio,
@@ -130,6 +130,13 @@ def test_missingness_is_modelled_by_condition(handover: Make) -> None:
     assert shares["initial"] > shares["internal"]
     assert one.estimate == pytest.approx(100 * (shares["initial"] - shares["internal"]), abs=10)
     assert analyse_shares(plan, tables, "left out").model is not None
+
+
+@pytest.mark.parametrize(("units", "has_interval"), [(1, False), (2, False), (3, True)])
+def test_a_bootstrap_over_fewer_than_three_units_has_no_interval(units: int, has_interval: bool) -> None:
+    values = np.arange(units, dtype=float)[:, None]
+    assert np.isfinite(bootstrap(values, lambda drawn: drawn[:, 0], 1, 200).low) == has_interval
+    assert np.isfinite(interval(resampled_means(values, 1, 200)[:, 0]).high) == has_interval
 
 
 def test_a_bootstrap_interval_of_a_mean_is_the_normal_one_for_many_units() -> None:

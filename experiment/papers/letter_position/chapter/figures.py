@@ -20,6 +20,7 @@ from analysis.figures.drawing import WIDTH, Drawing, MarkStyle, keep_width, shor
 from analysis.figures.marks import INK, STEPS, IntervalMarks
 from analysis.figures.panels import Room, axes_at, paged
 from analysis.letters.letter_costs import BITS, RIGHT, TIME, CostInterval, HumanModelCost, HumanModelPair
+from analysis.measures.resampling import FEWEST_UNITS
 from analysis.readers import marked, spoken
 from analysis.results import as_percent
 
@@ -38,7 +39,7 @@ KIND_NAMES = {
     "other": "other",
 }
 PLACE_TICKS = {"outer": "both ends"}  # places whose names in tables of data are not those of the text
-FEWEST_ITEMS = 3  # a point of fewer items has no interval: resampling could not tell items apart
+FEWEST_ITEMS = FEWEST_UNITS  # a point of fewer items has no interval
 MOST_ROWS = 5
 CURVES_HEAD, GAP = 0.47, 0.16  # inches above each panel for its name, and between segments
 DODGE = 0.055  # inches between the points of two kinds at one place
