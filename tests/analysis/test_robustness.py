@@ -600,6 +600,12 @@ UNSURE = Contrast("a", "b", ("human",), 2.4, 1.0, 2.4, 40.0, 0.02, -0.8, 5.6, 0.
 """p = .02 by itself, .3 in a family of 24."""
 
 
+def test_with_less_than_two_degrees_of_freedom_nothing_is_told_to_be_detectable() -> None:
+    assert [np.isfinite(replace(UNSURE, df=df).detectable) for df in (None, 40.0, 2.0, 0.93)] == [
+        True
+    ] * 3 + [False]
+
+
 def test_a_check_that_finds_just_what_a_family_leaves_open_shows_no_difference() -> None:
     found = CheckForm("", 2.4, 1.0, 40.0).judged(UNSURE, 0.05)
     assert found is not None and found.outcome == SAME

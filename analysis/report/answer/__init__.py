@@ -396,6 +396,7 @@ def _answer_table(rows: Sequence[dict[str, Any]], of: int = 0) -> ApaTable:
     facts: dict[str, Any] = {"some": len(rows), "of": of, "planned": planned}
     facts["is_any_constant"] = any(contrast.is_constant for contrast in contrasts)
     facts["has_checks"] = any(row["checked"] and row["checked"].cells for row in rows)
+    facts["has_few_df"] = any(contrast.has_few_df for contrast in contrasts)
     facts["is_any_unchecked"] = any(row["checked"] is None for row in rows)
     facts["grades"] = {row["grade"].word for row in rows}
     facts["is_any_cut"] = any(contrast.is_cut for contrast in contrasts)
