@@ -54,15 +54,20 @@ class Recovered:
         float  # what the effect that was put in leads to in this model (:mod:`analysis.parameter_recovery`)
     )
     estimate: float
-    low: float | None  # 95% confidence interval; None for standard deviations, which have none here
+    low: (
+        float | None
+    )  # 95% confidence interval; None for standard deviations, which have none here; nan: not estimable
     high: float | None
     reference: str = ""  # the level from which ``label`` is a difference
     put_in: float | None = None  # as the study states it; None where that is ``truth`` itself
+    converged: bool = True  # whether the fit behind it did
 
     @property
     def covered(self) -> bool | None:
-        """Whether the interval contains the value that the simulated effect implies."""
-        return None if self.low is None or self.high is None else self.low <= self.truth <= self.high
+        """Whether the interval contains the value that the simulated effect implies; None where that cannot be checked."""
+        if self.low is None or self.high is None or np.isnan(self.low) or not self.converged:
+            return None
+        return self.low <= self.truth <= self.high
 
 
 def reads_word_by_word(tables: Tables) -> bool:
@@ -132,6 +137,11 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
         return list(_recovered_interactions(analysis, analysis.plan.crossing, tables))
     if analysis.model is None:
         return []
+    effects = _recovered_levels(analysis, analysis.model, tables)
+    return [replace(effect, converged=analysis.model.converged) for effect in effects]
+
+
+def _recovered_levels(analysis: Analysis, model: FittedModelResult, tables: Tables) -> list[Recovered]:
     measure, factor = analysis.plan.measure, analysis.plan.factor
     truth = tables.dictionary["truth"]
     given = _given(measure, tables)
@@ -153,14 +163,14 @@ def recovered(analysis: Analysis, tables: Tables) -> list[Recovered]:
             compared_with = reference
         else:
             continue
-        numbers: tuple[float, float | None, float | None] = float("nan"), None, None
+        numbers = float("nan"), float("nan"), float("nan")
         if effect.estimable:
             numbers = effect.estimate, effect.low, effect.high
         results.append(Recovered(*quantity, label, leads_to, *numbers, compared_with, put_in))
     if measure == RATING:
         return results  # what a scale cuts off changes its deviations in ways that no formula tells
     deviations = expected_deviations(*of_model)
-    for unit, label, sd in _standard_deviations(analysis.model):
+    for unit, label, sd in _standard_deviations(model):
         put_in = float(given.get(f"{unit}_sd", 0.0))
         if put_in:
             results.append(Recovered(*quantity, label, deviations[unit], sd, None, None, put_in=put_in))
@@ -200,7 +210,9 @@ def _recovered_interactions(
                 for of_cell in (expected, put_in)
             )
             numbers = in_model, contrast.estimate, contrast.low, contrast.high
-            yield Recovered(*quantity, contrast.label, *numbers, put_in=simulated)
+            of_means = contrast.crossed is not None or analysis.model is None
+            converged = of_means or analysis.model.converged
+            yield Recovered(*quantity, contrast.label, *numbers, put_in=simulated, converged=converged)
 
 
 def _recovered_of_region(analysis: Analysis, given: Mapping[str, Any]) -> Iterator[Recovered]:

@@ -25,13 +25,19 @@ SIDES: Mapping[Direction, Literal[-1, 0, 1]] = {"two-sided": 0, "greater": 1, "l
 LARGEST_SE = 10.0
 """A standard error of log odds above this says that the data do not determine the effect."""
 
+FEWEST_DF = 2.0
+"""With fewer degrees of freedom, what a study could have detected is not told."""
+
 LARGEST_EXPONENT = 700.0
 """The exponential of more than this is beyond what a number can hold."""
 
 
 @dataclass(frozen=True)
 class Coefficient:
-    """One fixed effect on the modelled scale; ``df`` is None where the statistic is z; not ``estimable``: its numbers say nothing."""
+    """One fixed effect on the modelled scale; ``df`` is None where the statistic is z; not ``estimable``: its numbers say nothing.
+
+    ``df``, ``p`` and the interval are nan where the degrees of freedom are too few for an interval.
+    """
 
     term: str
     estimate: float
@@ -42,6 +48,11 @@ class Coefficient:
     low: float
     high: float
     estimable: bool = True
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether its numbers say something, and its interval too."""
+        return self.estimable and not np.isnan(self.low)
 
 
 BEYOND = 10.0
@@ -135,15 +146,18 @@ class FittedModelResult:
         terms = list(self.source.fixed["term"])
         table = linear_contrasts(self.source, np.eye(len(terms)), terms)
         names = ["estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]
-        values = table[names].to_numpy(dtype=float).tolist()
-        return tuple(
-            Coefficient(
-                str(term),
-                *(estimate, se, statistic, None if np.isnan(df) else df, p, low, high),
-                self.determined and not self.runs_away and self.can_estimate(estimate, se, (low, high)),
+        coefficients = []
+        for term, values in zip(terms, table[names].to_numpy(dtype=float).tolist(), strict=True):
+            estimate, se, statistic, df, p, low, high = values
+            is_estimable = self.determined and not self.runs_away and self.can_estimate(estimate, se)
+            if is_estimable and not self.can_estimate(estimate, se, (low, high)):
+                df = p = low = high = float("nan")  # too few degrees of freedom for an interval
+            elif np.isnan(df):
+                df = None
+            coefficients.append(
+                Coefficient(str(term), estimate, se, statistic, df, p, low, high, is_estimable)
             )
-            for term, (estimate, se, statistic, df, p, low, high) in zip(terms, values, strict=True)
-        )
+        return tuple(coefficients)
 
     @property
     def beta(self) -> NDArray[np.float64]:
@@ -178,8 +192,8 @@ class FittedModelResult:
         """Make of a model that was sketched, to be simplified, one to report."""
         return replace(self, source=completed(self.source)) if self.source.is_sketch else self
 
-    def can_estimate(self, estimate: float, se: float, ends: tuple[float, float]) -> bool:
-        """Whether an effect, its standard error and the ends of its interval are numbers that say anything."""
+    def can_estimate(self, estimate: float, se: float, ends: tuple[float, ...] = ()) -> bool:
+        """Whether an effect, its standard error and the ends of its interval, if given, are numbers that say anything."""
         values = np.array([estimate, se, *ends])
         largest = np.inf if self.plain else LARGEST_EXPONENT
         if not np.isfinite(values).all() or se <= 0 or np.abs(values).max() > largest:
@@ -284,9 +298,9 @@ class Contrast:
     def detectable(self) -> float:
         """The smallest difference that 80% of studies with this standard error would find.
 
-        NaN where nothing varies, infinite where no difference that is possible is large enough.
+        NaN where nothing varies or degrees of freedom are too few to tell, infinite where no possible difference is large enough.
         """
-        if self.is_constant:
+        if self.is_constant or self.has_few_df:
             return float("nan")
         spread = stats.norm if self.df is None else stats.t(self.df)
         smallest = (self.reach + float(spread.ppf(0.8))) * self.se
@@ -315,6 +329,11 @@ class Contrast:
     def is_constant(self) -> bool:
         """Whether the difference is the same for every reader and item, so that it has no interval."""
         return self.estimable and without_width(self.low, self.high)
+
+    @property
+    def has_few_df(self) -> bool:
+        """Whether its degrees of freedom are so few that the size of its standard error is hardly known."""
+        return self.df is not None and self.df < FEWEST_DF
 
     @property
     def excludes_zero(self) -> bool:
@@ -377,7 +396,11 @@ def estimated_of(
         if plan.measure.logged and is_treatment and analysis.groups[:1] == (group,):
             for effect in analysis.effects:
                 level = effect.term.removeprefix(plan.factor)
-                if effect.estimable and f"{plan.factor}{level}" == effect.term and level in analysis.levels:
+                if (
+                    effect.has_interval
+                    and f"{plan.factor}{level}" == effect.term
+                    and level in analysis.levels
+                ):
                     estimates.setdefault((level, analysis.levels[0]), effect)
     turned = {
         (second, first): replace(

@@ -46,6 +46,7 @@ class Chapter:
     methods: tuple[Markup, ...] = ()  # what was done, with which settings, from which source
     fits: tuple[ReportedFit, ...] = ()
     question: str = ""
+    departures: tuple[str, ...] = ()  # names of plans from whose mixed model the residuals depart
 
 
 @dataclass

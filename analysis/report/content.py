@@ -24,6 +24,7 @@ from analysis.mixed import Fit
 from analysis.names import MARK, as_given, plain, upper_first
 from analysis.parameter_recovery import (
     CROSSED,
+    SIMULATED,
     Recovered,
     recovered,
     recovered_lapses,
@@ -258,15 +259,17 @@ def gather(
     first = [numbers.chapter(chapter) for chapter in written if chapter.name == ROBUSTNESS]
     flow_table_ = numbers.table(counted)
     already = Already()
+    departures = {name for chapter in written for name in chapter.departures}
 
     def laid(is_first: bool) -> list[Section]:
-        return [
+        sections = [
             _section_together(section, together, cells, kinds, numbers, already)
             if section.parts
             else _section(section, cells[0], kinds, numbers, already)
             for section, (together, cells) in zip(bare, with_means, strict=True)
             if is_first is (section.analysis.plan.planned or not is_planned)
         ]
+        return [_with_departure(section, departures) for section in sections]
 
     # in the order in which the supplement has them
     sections = laid(is_first=True)
@@ -295,7 +298,7 @@ def gather(
     effects = [
         effect
         for effect in recovered_effects
-        if effect.low is not None and not effect.label.startswith("intercept")
+        if effect.covered is not None and not effect.label.startswith("intercept")
     ]
     recovery_figure_ = numbers.figure(recovery_figure("recovery", effects)) if effects else None
     has_timeouts = bool((used["response_status"] == "timeout").any())
@@ -372,6 +375,8 @@ def _recovery(
         if plan.crossing is None:
             tested = () if same is None else same.of_model.contrasts
             effects = recovered(replace(analysis, contrasts=tested), tables)
+            if same is not None and same.companion is not None and plan.measure.scale == "raw":
+                effects = [_as_tested(effect, same) for effect in effects]
         else:
             effects = recovered(carried_out, tables)
         fit = (same or analysis).fit
@@ -379,6 +384,16 @@ def _recovery(
         recovered_effects += effects
     recovered_effects += [word for factor in tables.factors for word in recovered_words(tables, factor)]
     return [*recovered_effects, *recovered_lapses(tables)], extra, tuple(fits)
+
+
+def _as_tested(effect: Recovered, analysis: Analysis) -> Recovered:
+    """Return an effect in whose unit an analysis estimates it without its model as estimated there."""
+    for contrast in analysis.estimable:
+        if contrast.label == effect.label and contrast.groups == (SIMULATED,):
+            return replace(
+                effect, estimate=contrast.estimate, low=contrast.low, high=contrast.high, converged=True
+            )
+    return effect
 
 
 NOT_OF_MODEL = (
@@ -524,6 +539,16 @@ def _section(
         texts = paragraphs(analysis, bare.cells, kinds, named, already.means, already.tests)
     marks, warnings = marks_of(plan.groups, kinds), tuple(warnings_of(analysis))
     return replace(bare, marks=marks, paragraphs=tuple(texts), tables=tuple(shown), warnings=warnings)
+
+
+def _with_departure(section: Section, departures: Collection[str]) -> Section:
+    """Add a warning where residuals depart from the model of an analysis."""
+    departed = [part.analysis for part in section.each if part.analysis.plan.name in departures]
+    if not departed:
+        return section
+    is_check = all(analysis.companion is not None for analysis in departed)
+    warning = SENTENCES.sentences("departure", is_check=is_check)
+    return replace(section, warnings=(*section.warnings, warning))
 
 
 def _section_together(

@@ -163,8 +163,16 @@ def _section(section: Section, content: ReportContent) -> Iterator[Node]:
 
 def _recovered(content: ReportContent) -> Markup:
     """State how many of the simulated effects lie inside their intervals."""
-    inside = [bool(effect.covered) for effect in content.recovery if effect.covered is not None]
-    return SENTENCES.sentences("recovered", inside=sum(inside), all=len(inside))
+    checked = [effect.covered for effect in content.recovery if effect.covered is not None]
+    others = [effect for effect in content.recovery if effect.covered is None and effect.low is not None]
+    unconverged = sum(not effect.converged for effect in others)
+    return SENTENCES.sentences(
+        "recovered",
+        inside=sum(checked),
+        all=len(checked),
+        unconverged=unconverged,
+        without=len(others) - unconverged,
+    )
 
 
 def supplement(content: ReportContent, left: Sequence[Section]) -> list[Node]:

@@ -22,6 +22,8 @@ def in_words(note: Note, analysis: Analysis) -> str:
     values = note.values
     group = values.get("group", "")
     units = UNITS.get(group, f"levels of {group}")
+    is_check = analysis.companion is not None
+    separation = f"Possible separation{' in the mixed model that serves as a check' if is_check else ''}"
     match note.code:
         case "seen_once":
             which = f" ({values['names']})" if group in NAMED else ""
@@ -40,12 +42,17 @@ def in_words(note: Note, analysis: Analysis) -> str:
                 for name, sd in values["sds"].items()
             ]
             return (
-                f"Possible separation: the variance of {UNITS.get(group, group)} could not be estimated "
+                f"{separation}: the variance of {UNITS.get(group, group)} could not be estimated "
                 f"(SD of {', '.join(sds)})"
             )
         case "columns_dropped":
-            effects = apa.listing([term_in_words(column, analysis) for column in values["columns"]])
+            effects = apa.listing([term_in_words(column, analysis.of_model) for column in values["columns"]])
             return f"The data do not determine every effect; left out of the model: {effects}"
+        case "large_se":
+            effects = apa.listing([term_in_words(term, analysis.of_model) for term in values["terms"]])
+            if len(values["terms"]) > 1:
+                return f"{separation}: the standard errors of {effects} are so large that these estimates are uninformative"
+            return f"{separation}: the standard error of {effects} is so large that the estimate is uninformative"
     return f"{note[0].upper()}{note[1:]}"
 
 
@@ -56,7 +63,7 @@ def warnings_of(analysis: Analysis) -> tuple[Markup, ...]:
         return ()
     is_check = analysis.companion is not None
     # the second note of a variance that grows without limit has its size and what follows from it; the Results have it of a check
-    again = {"variance_runs_away", *(["odds_ratios_without_meaning"] if is_check else [])}
+    again = {"variance_runs_away", "large_se", *(["odds_ratios_without_meaning"] if is_check else [])}
     omitted = TOLD_APART | (again if model.runs_away else set())
     notes = [in_words(note, analysis) for note in model.warnings if note.code not in omitted]
     return SENTENCES.paragraphs("fit_warnings", model=model, is_check=is_check, notes=notes)

@@ -6,6 +6,7 @@ import itertools
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,8 @@ from analysis.figures.panels import condition_looks, readers_by_place
 from analysis.figures.simulation import recovery_figure
 from analysis.parameter_recovery import Recovered
 from analysis.plan import MEASURES, RATING, Measure
-from analysis.report.content import gather
+from analysis.report.content import _as_tested, gather
+from analysis.report.document import _recovered
 from analysis.report.effect_sizes import felt
 from analysis.tables import load
 from stimuli.fonts import font_families
@@ -446,6 +448,21 @@ def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> Non
     assert names_beside(figure, 1) == []
     (places,) = [line.get_ydata() for line in figure.axes[0].lines if line.get_marker() == "D"]
     assert list(places) == [*range(3), *range(4, 27)], "the effect that is missing leaves its row empty"
+
+
+def test_effects_of_fits_that_did_not_converge_are_not_checked() -> None:
+    good, poor = effect("rt", "a − b"), replace(effect("rt", "c − b"), converged=False)
+    lost = replace(effect("rt", "d − b"), low=float("nan"), high=float("nan"))
+    assert [one.covered for one in (good, poor, lost)] == [True, None, None]
+    said = str(_recovered(SimpleNamespace(recovery=[good, poor, lost])))
+    assert "interval estimated" in said and "all" not in said
+    assert "One value was not checked" in said and "One effect has no interval" in said
+
+
+def test_an_effect_that_is_tested_without_its_model_has_the_interval_of_the_test() -> None:
+    test = SimpleNamespace(label="a − b", groups=("simulated",), estimate=-1.81, low=-2.207, high=-1.404)
+    tested = _as_tested(effect("rating", "a − b"), SimpleNamespace(estimable=[test]))  # type: ignore[arg-type]
+    assert (tested.estimate, tested.low, tested.high) == (-1.81, -2.207, -1.404)
 
 
 def test_lapses_of_a_baseline_are_no_simulated_readers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -65,6 +66,20 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
     assert all(" ([[figure:model_checks_" in one and one.endswith(".") for one in said), (
         "the figure is named first"
     )
+
+
+def test_residuals_that_depart_from_a_model_are_told_of_its_plans(
+    handover: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
+    analyses = carry_out_all(plans(tables), tables)
+    for p, departed in ((0.2, ()), (0.004, ("comprehension", "reading"))):
+        checked = SimpleNamespace(
+            p_uniform=p, p_dispersion=0.9, p_outliers=0.9, dispersion=1.0, outliers=3, residuals=None
+        )
+        monkeypatch.setattr(model_checks, "simulated_residuals", lambda *_, checked=checked, **__: checked)
+        chapter = chapter_of(model_checks.write, material_of(tables, analyses))
+        assert chapter.departures == departed
 
 
 def test_a_mixed_model_that_two_plans_share_is_checked_once_and_items_have_one_name(handover: Make) -> None:

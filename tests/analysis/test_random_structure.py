@@ -248,6 +248,29 @@ def test_what_a_large_random_effect_makes_of_odds_ratios_and_points_is_said(sd: 
     assert (not told) if not says else (len(told) == 1 and says in told[0])
 
 
+def test_an_effect_whose_interval_is_endless_keeps_its_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = ["estimate", "se", "statistic", "df", "p", "ci_low", "ci_high"]
+    rows = [[7.0, 0.1, 70.0, 1.2, 0.01, 6.0, 8.0], [0.9, 0.12, 7.9, 0.04, 0.5, -9e9, 9e9]]
+    table = pd.DataFrame(rows, columns=columns)
+    monkeypatch.setattr("analysis.results.linear_contrasts", lambda *_: table)
+    fixed = pd.DataFrame({"term": ["(Intercept)", "xb"]})
+    source: Any = SimpleNamespace(
+        family="gaussian",
+        link="identity",
+        variance=(),
+        groups={},
+        warnings=(),
+        fixed=fixed,
+        vcov=pd.DataFrame(np.eye(2)),
+    )
+    whole, endless = FittedModelResult(source, {}, {}).coefficients
+    assert whole.has_interval and (whole.low, whole.high) == (6.0, 8.0)
+    assert endless.estimable and not endless.has_interval
+    assert (endless.estimate, endless.se) == (0.9, 0.12) and np.isnan(
+        [endless.df, endless.p, endless.low]
+    ).all()
+
+
 SLOPES = RandomTerm("participant", "1", "position", ("position_a", "position_b"), "correlated", "")
 LOOSE, BARE = replace(SLOPES, state="uncorrelated"), replace(SLOPES, state="intercept", columns=())
 ITEMS = RandomTerm("item", "1", "", (), "intercept", "")

@@ -11,8 +11,10 @@ import pytest
 from markupsafe import Markup
 
 from analysis import apa
+from analysis.mixed import Note
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document
+from analysis.report.fit_warnings import in_words
 from analysis.report.layout import ChapterLayout
 from analysis.report.numbering import (
     LONGEST,
@@ -255,3 +257,11 @@ ANALYSIS = SimpleNamespace(
 )
 def test_colons_in_names_of_readers_and_levels_make_no_interaction(term: str, words: str) -> None:
     assert term_in_words(term, ANALYSIS) == words  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("is_check", [False, True])
+def test_warnings_of_separation_name_effects_as_tables_do(is_check: bool) -> None:
+    analysis = SimpleNamespace(**vars(ANALYSIS), of_model=ANALYSIS, companion=ANALYSIS if is_check else None)
+    said = in_words(Note("large_se", terms=("(Intercept)", "positioninitial")), analysis)  # type: ignore[arg-type]
+    assert "Intercept (people, intact) and initial vs. intact" in said
+    assert ("check" in said) is is_check and "(Intercept)" not in said

@@ -154,5 +154,11 @@ def recovery_table(
         any(effect.measure == name for effect in recovered) for name in ("time_changed", RATING.name)
     )
     return LAYOUT.table(
-        "recovery", rows, fits=fits, has_words=has_words, has_timeouts=has_timeouts, has_ratings=has_ratings
+        "recovery",
+        rows,
+        fits=fits,
+        has_words=has_words,
+        has_timeouts=has_timeouts,
+        has_ratings=has_ratings,
+        has_unconverged=not all(effect.converged for effect in recovered),
     )

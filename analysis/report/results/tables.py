@@ -55,6 +55,7 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
         statistic="z" if all(coefficient.df is None for coefficient in model.coefficients) else "t",
         places=decimals(min(estimable, default=1.0), 2),
         is_any_undetermined=len(estimable) < len(rows),
+        is_any_without_interval=any(one.estimable and not one.has_interval for one in model.coefficients),
         tested=tested,
         is_check=is_check,
         who=_who(analysis),
@@ -71,7 +72,8 @@ def model_table(analysis: Analysis, name: str) -> ApaTable:
     if model.sigma is not None:
         cells = ["Residual", apa.number(model.sigma**2, 3), apa.number(model.sigma, 3)]
         more.append(_padded(cells, width))
-    if model.determined and all(coefficient.estimable for coefficient in model.coefficients):
+    is_estimable = all(coefficient.estimable for coefficient in model.coefficients)
+    if model.converged and model.determined and is_estimable:
         explained = r_squared(model.source)
         shares = {
             "Marginal (fixed effects)": explained.marginal,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ def write(material: Material) -> Chapter | None:
     ]
     blocks: list[Block] = []
     first_of: dict[tuple[object, ...], str] = {}
+    departures: set[str] = set()
     units: dict[str, None] = {}
     has_times = False
     for analysis in planned:
@@ -38,7 +40,7 @@ def write(material: Material) -> Chapter | None:
             changes = influences(analysis, material.tables)
             units |= dict.fromkeys(changes)
             has_times |= bool(changes) and analysis.plan.measure.logged
-            blocks += _checked(analysis, material, first_of, changes)
+            blocks += _checked(analysis, material, first_of, departures, changes)
         elif len(analysis.rows):
             text = LAYOUT.sentences(
                 "unchecked", name=analysis.plan.name, most=MOST_ROWS, trials=len(analysis.rows)
@@ -48,16 +50,23 @@ def write(material: Material) -> Chapter | None:
     methods = LAYOUT.sentences(
         "methods", has_residuals=bool(first_of), units=list(units), has_times=has_times
     )
-    return LAYOUT.chapter("model-checks", blocks, groups, material.kinds, (methods,), planned=True)
+    chapter = LAYOUT.chapter("model-checks", blocks, groups, material.kinds, (methods,), planned=True)
+    departed = [analysis.plan.name for analysis in planned if first_of.get(analysis.identity) in departures]
+    return None if chapter is None else replace(chapter, departures=tuple(departed))
 
 
 def _checked(
     analysis: Analysis,
     material: Material,
     first_of: dict[tuple[object, ...], str],
+    departures: set[str],
     changes: Mapping[str, pd.DataFrame],
 ) -> list[Block]:
-    """Write the checks of one analysis; ``first_of`` has the plan by which a mixed model was checked, for others that share it."""
+    """Write the checks of one analysis.
+
+    ``first_of`` gets the plan by which a mixed model was checked, for others that share it, and ``departures`` those plans from
+    whose models the residuals depart.
+    """
     plan, residuals, model = analysis.plan, None, analysis.model
     checked_by = ""
     if model is not None and analysis.identity is not None and not model.runs_away:
@@ -65,6 +74,8 @@ def _checked(
     if analysis.fit is not None and checked_by == plan.name:
         seed = f"{material.tables.dictionary['study']} {plan.name}"
         residuals = simulated_residuals(analysis.fit, seed=seed)
+        if 3 * min(residuals.p_uniform, residuals.p_dispersion, residuals.p_outliers) < ALPHA:
+            departures.add(plan.name)
     if residuals is None and not changes:
         return []
     largest = {unit: table.abs().max(axis=1) for unit, table in changes.items()}
@@ -76,7 +87,7 @@ def _checked(
             (unit, unit_changes.max(), unit_changes.idxmax()) for unit, unit_changes in largest.items()
         ],
         "turned": [(count, unit) for unit, count in _turned(analysis, changes).items() if count],
-        "alpha": ALPHA,
+        "departs": plan.name in departures,
     }
     drawn = None if residuals is None else residuals.residuals
     note = LAYOUT.sentences("checked", figure=None, **facts).unescape()
