@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from analysis import apa
 from analysis.arrays import Array
 from analysis.cluster_sampling import place_in_order
 from analysis.descriptives import OVER_ITEMS
@@ -18,6 +19,7 @@ from analysis.frames import indicator
 from analysis.heldout import FOLDS, OutcomeModel, compete
 from analysis.intervals import over_items, within_participant_half_widths
 from analysis.mixed import fit, margins
+from analysis.names import upper_first
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.regions import NAMES, frequency_of, letters_in
 from analysis.tables import Tables, item_names
@@ -27,7 +29,13 @@ from stimuli.seeds import stable_seed
 TARGET, NEXT, SECOND = ZONES = ("target", "target + 1", "target + 2")
 """The changed word, the first and the second intact word after it."""
 
-COVARIATES = ("letters", "zipf", "previous_letters", "previous_zipf")
+_COVARIATES = {
+    "letters": "the length of a word",
+    "zipf": "the frequency of a word",
+    "previous_letters": "the length of the word before it",
+    "previous_zipf": "the frequency of the word before it",
+}
+COVARIATES = tuple(_COVARIATES)
 SPILLED = ("previous_letters", "previous_zipf", "second_letters", "second_zipf")
 _KEY = ["set", "item_id"]
 
@@ -311,6 +319,7 @@ def spill_over(
         )
     parts: list[pd.DataFrame] = []
     models: dict[tuple[str, str, str], SimplificationResult] = {}
+    lacking: dict[str, dict[str, None]] = {}  # covariates that a model could not have, with its zones
     for group, zone in product(group_order(rows), ZONES):
         rows_of_zone = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
         levels = [level for level in table.levels if (rows_of_zone[factor] == level).any()]
@@ -318,8 +327,11 @@ def spill_over(
             remarks.append(f"{zone}: no words to compare for reader group {group}.")
             continue
         of_trials = _by_trial(rows_of_zone, factor, covariates)
+        varying = [name for name in covariates if of_trials[name].std() > 1e-9]
+        for name in set(covariates) - {*varying}:
+            lacking.setdefault(name, {})[zone] = None
         for scale in SCALES:
-            simplification, notes = _fitted(of_trials, factor, levels, scale, covariates)
+            simplification, notes = _fitted(of_trials, factor, levels, scale, varying)
             models[group, zone, scale] = simplification
             remarks += [f"{zone}: {note}" for note in notes if scale == LOG]
             if simplification.fit is None:
@@ -327,11 +339,25 @@ def spill_over(
             else:
                 costs = _told(of_trials, simplification, factor, levels, scale)
                 parts.append(costs.assign(reader_group=group, zone=zone))
+    remarks += _not_covariates(lacking, {zone for _, zone, _ in models})
     columns = ["reader_group", "zone", "scale", factor]
     all_costs = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return SpillOver(
         all_costs[[*columns, *(n for n in all_costs if n not in columns)]], models, tuple(remarks)
     )
+
+
+def _not_covariates(lacking: Mapping[str, Mapping[str, None]], all_zones: set[str]) -> list[str]:
+    """State which covariates were left out, and in which zones if not in all."""
+    names_of: dict[tuple[str, ...], list[str]] = {}
+    for name in (name for name in COVARIATES if name in lacking):
+        zones = () if all_zones <= {*lacking[name]} else tuple(lacking[name])
+        names_of.setdefault(zones, []).append(_COVARIATES[name])
+    return [
+        f"{upper_first(apa.listing(names))} {'was' if len(names) == 1 else 'were'} unknown or constant"
+        f"{' for ' + apa.listing(zones) if zones else ''} and therefore not {'a covariate' if len(names) == 1 else 'covariates'}."
+        for zones, names in names_of.items()
+    ]
 
 
 def _zone_rows(
@@ -378,21 +404,16 @@ def _by_trial(rows: pd.DataFrame, factor: str, covariates: tuple[str, ...]) -> p
 
 
 def _fitted(
-    trials: pd.DataFrame, factor: str, levels: list[str], scale: str, covariates: tuple[str, ...]
+    trials: pd.DataFrame, factor: str, levels: list[str], scale: str, covariates: Sequence[str]
 ) -> tuple[SimplificationResult, list[str]]:
-    remarks, used = [], []
+    remarks: list[str] = []
     for name in covariates:
-        values = trials[name]
-        if values.notna().sum() == 0 or not values.std() > 1e-9:
-            remarks.append(f"{name} is not known or does not vary; not a covariate.")
-            continue
         # the first word of a text has none before it: at the mean it neither adds nor takes away
-        trials[f"c_{name}"] = (values - values.mean()).fillna(0.0)
-        used.append(f"c_{name}")
+        trials[f"c_{name}"] = (trials[name] - trials[name].mean()).fillna(0.0)
     columns = [indicator(factor, level) for level in levels[1:]]
     for name, level in zip(columns, levels[1:], strict=True):
         trials[name] = (trials[factor] == level).astype(float)
-    fixed = " + ".join([factor, *used])
+    fixed = " + ".join([factor, *(f"c_{name}" for name in covariates)])
     people = trials["participant"].nunique()
     random = slopes(columns if people > len(columns) + 1 else [], "participant", extra="(1 | item)")
     if people < 2:

@@ -24,7 +24,7 @@ from analysis.costs.ratios import (
     time_scales,
     unit_costs,
 )
-from analysis.costs.words import linking, reading_profile, spill_over
+from analysis.costs.words import linking, reading_profile, spill_over, word_table
 from analysis.figures import Drawing
 from analysis.planned import plans
 from analysis.report.blocks import Chapter
@@ -78,9 +78,9 @@ def test_a_profile_is_the_mean_over_participants_of_their_own_differences() -> N
 
 
 def test_a_models_profile_pairs_its_items_and_leaves_out_those_without_both() -> None:
-    cells = "m 1 intact 1; m 1 final 2; m 2 intact 4; m 2 final 7; m 3 final 100"
+    cells = "m 1 intact 1; m 1 final 2; m 2 intact 4; m 2 final 7; m 3 final 100; m 4 intact 1; m 4 final 3"
     found = paired_profile(cells_of(cells), *INTACT_AND_FINAL)
-    assert found.items == 2
+    assert found.items == 3
     ends = (found.estimate[0], found.draws.min(), found.draws.max())
     assert ends == pytest.approx((2.0, 1.0, 3.0))
 
@@ -166,6 +166,13 @@ def test_spill_over_in_milliseconds_is_what_was_put_in(moving_window: Tables) ->
     ratio = 100 * (COSTS_MS["initial"] / BASE_MS)
     assert logs.loc[("target", "initial"), "percent"] == pytest.approx(ratio, abs=6)
     assert set(found.table["reader_group"]) == {"human"}
+
+
+def test_covariates_that_are_unknown_everywhere_are_told_once(moving_window: Tables) -> None:
+    table = word_table(moving_window, "position")
+    unknown = replace(table, words=table.words.assign(zipf=np.nan, previous_zipf=np.nan, letters=5.0))
+    told = [one for one in spill_over(moving_window, "position", table=unknown).remarks if "constant" in one]
+    assert len(told) == 1 and "length of a word" in told[0] and told[0].count("frequency") == 2
 
 
 def test_surprisal_of_changed_words_and_of_those_after_is_told_apart(moving_window: Tables) -> None:
