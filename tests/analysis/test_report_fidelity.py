@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from analysis import load
+from analysis.apa import p_phrase
 from analysis.fidelity import effects
 from analysis.plan_deviations import why_no_bound
 from analysis.report.blocks import REFERENCE, Chapter, Material
@@ -70,13 +71,16 @@ def test_every_planned_effect_is_told_with_its_verdict_as_the_table_has_it(
         zip(found["contrast"], found["model"], strict=True)
     )
     text = words_in(faithful)
+    verdicts = {
+        (row["contrast"], row["model"]): (row["differs"], p_phrase(row["p"]))
+        for row in fidelity._printed(found, material.analyses[0]).to_dict("records")
+    }
     for row in table.rows:
-        human, machine, apart = (re.match(r"(\S+) (\[.*\])", cell) for cell in row[2:5])
-        assert human and machine and apart
-        start = f"{row[0]}: people {human[1]} points, 95% CI {human[2]}; model {row[1]} {machine[1]} points"
-        assert start in text
-        assert f"their difference {apart[1]} points, 95% CI {apart[2]}" in text
-        assert row[-2] in ("yes", "not shown")
+        differs, p = verdicts[row[0], row[1]]
+        (told,) = (one for one in text.split(". ") if f"The {row[0]} effect" in one)
+        sides = re.split("did not differ significantly|but not significantly", told)
+        assert f"model {row[1]} ({p})" in sides[0 if differs == "yes" else 1]
+        assert row[-2] == differs
         assert row[-1] in ("yes", "not shown")
     assert "60 points" in table.note
     assert "Schuirmann, 1987" in " ".join(faithful.methods)
