@@ -144,8 +144,9 @@ def _missing(material: Material) -> Draft:
         counts = in_order(counts, groups, factor, part.levels)
         shares = in_order(accuracy(rows, [factor], study=study), groups, factor, part.levels)
         by_factor.setdefault(factor, []).append(_Part(part, counts, shares, _plan_of(material, part)))
+    already: list[Any] = []
     for factor_parts in by_factor.values():
-        draft.add(_of_factor(factor_parts, material))
+        draft.add(_of_factor(factor_parts, material, already))
     if valid:
         without = int((trials["excluded_reason"] == NO_RESPONSE).sum())
         groups = group_order(answered)
@@ -170,8 +171,8 @@ class _Part:
         return table.assign(said_part=label.strip(" ()"), said_cell=levels + label)
 
 
-def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
-    """Write what is missing by one factor; its parts share their tables."""
+def _of_factor(parts: Sequence[_Part], material: Material, already: list[Any]) -> Draft:
+    """Write what is missing by one factor; its parts share their tables. What ``already`` has of a reader is not repeated."""
     part, is_alone = parts[0].part, len(parts) == 1
     counts, shares = (
         pd.concat([part.named(table, is_alone=is_alone) for part, table in zip(parts, tables, strict=True)])
@@ -213,17 +214,20 @@ def _of_factor(parts: Sequence[_Part], material: Material) -> Draft:
         for key, shown in (("missing", counts), ("three_ways", shares.reset_index(drop=True)))
     ]
     by_reader = {str(group): of for group, of in shares.groupby("reader_group", sort=False)}
+    readers = [_of_reader(group, by_reader[group].reset_index(drop=True)) for group in lacking]
+    whole = [named(group, material.kinds) for group in by_reader if group not in lacking]
     draft = Draft(
         LAYOUT.blocks(
             "missing",
             counts=laid_tables[0],
             ways=laid_tables[1],
             of=part.told if is_alone else f" in {apa.worded(len(parts), 'part')} of the trials",
-            readers=[_of_reader(group, by_reader[group].reset_index(drop=True)) for group in lacking],
-            whole=[named(group, material.kinds) for group in by_reader if group not in lacking],
+            readers=[reader for reader in readers if reader not in already],
+            whole=[] if whole in already else whole,
             **values,
         )
     )
+    already += [*readers, whole]
     planned = [
         (part.part, plan, part.counts)
         for part in parts
