@@ -49,7 +49,7 @@ from stimuli.audit.findings import counted
 from stimuli.corpora.loading import corpus_named
 from stimuli.errors import UserError
 from stimuli.item import Item
-from stimuli.scramble.published import published_operation
+from stimuli.scramble.published import PublishedOperation, published_operation
 from stimuli.scramble.types import parse_operation
 
 WORDS: Mapping[str, Any] = json.loads(resources.files(__package__).joinpath("words.json").read_text("utf-8"))
@@ -391,7 +391,7 @@ def session_told(
     return SessionSummary(
         _materials(study, items) + _regions(study, verbs),
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
-        _lists(study, numbers, verbs) + _orders(study, verbs),
+        _lists(study, numbers, verbs) + _orders(study, verbs) + _code_of_scrambles(study, verbs),
         _screens(study),
         f"A session {verbs['has']} {numbers['trials_per_session']:,} trials{practice}",
         f"roughly {length_in_words(numbers['minutes_by_levels'])}",
@@ -416,12 +416,18 @@ def _in_words(told: Any, given: Any) -> str:
     """Return what a level is, of a scramble what it does to a text; empty if the study says nothing of it."""
     if told is None or told == VERSION:
         return ""
+    has_examples = isinstance(given, Mapping) and "demonstrations" in given
+    operation = given["demonstrations"] if has_examples else given
     try:
-        if isinstance(told, LevelSummary):
-            return published_operation(str(given)).in_words if told.startswith("published ") else told
-        return parse_operation(told).in_words
-    except UserError:  # rows of a table, examples
+        if not isinstance(told, LevelSummary):
+            words = parse_operation(operation).in_words
+        elif told.startswith(("published ", "examples: ")):
+            words = published_operation(operation).in_words
+        else:
+            return told
+    except UserError:  # rows of a table
         return _operation(told)
+    return f"examples {'' if words == 'unchanged' else 'with '}{words}" if has_examples else words
 
 
 MOST_WORDS = 4
@@ -472,10 +478,10 @@ def _left_intact(items: Sequence[Item]) -> str:
         ("some conditions", [key for key, count in kept.items() if count < conditions[key[0]]]),
     ):
         if len(lost) > MOST_WORDS:
-            words_named = ", ".join(list(dict.fromkeys(f"{word!r}" for _, word in lost))[:MOST_WORDS])
+            words_named = ", ".join(list(dict.fromkeys(f"“{word}”" for _, word in lost))[:MOST_WORDS])
             left += f" Of the words that were meant to change, {len(lost):,} stayed intact in {where}, such as {words_named}."
         elif lost:
-            named = "; ".join(f"{word!r} in {item_id} ({reasons[item_id, word]})" for item_id, word in lost)
+            named = "; ".join(f"“{word}” in {item_id} ({reasons[item_id, word]})" for item_id, word in lost)
             left += f" Left intact in {where}, though meant to change: {named}."
     return left
 
@@ -529,19 +535,36 @@ class LevelSummary(str):
     """A description of a level."""
 
 
-def _as_published(given: Any) -> Any:
-    """Return the description of a paper's scramble, which differs from the corrected one of the same name; others unchanged."""
-    examples = isinstance(given, Mapping) and "demonstrations" in given
-    operation = given["demonstrations"] if examples else given
+def _published(operation: Any) -> PublishedOperation | None:
+    """Return a paper's scramble, which differs from the corrected one of the same name; None of others."""
     if not isinstance(operation, str):
-        return given
+        return None
     try:
         published = published_operation(operation)
     except UserError:
-        return given
-    if published.protocol is None:
-        return given
-    return LevelSummary(f"{'examples: ' if examples else ''}{published.label}")
+        return None
+    return None if published.protocol is None else published
+
+
+def _as_published(given: Any) -> Any:
+    """Return the description of a paper's scramble; others unchanged."""
+    examples = isinstance(given, Mapping) and "demonstrations" in given
+    published = _published(given["demonstrations"] if examples else given)
+    return (
+        given if published is None else LevelSummary(f"{'examples: ' if examples else ''}{published.label}")
+    )
+
+
+def _code_of_scrambles(study: Study, verbs: Mapping[str, str]) -> str:
+    """Name the papers whose code makes the scrambles; empty if none does."""
+    operations = [
+        given["demonstrations"] if isinstance(given, Mapping) and "demonstrations" in given else given
+        for levels in study.factors.values()
+        for given in levels.values()
+    ]
+    published = filter(None, map(_published, operations)) if "items" in study.published else ()
+    papers = dict.fromkeys(f"{one.protocol.title.partition('), ')[0]})" for one in published if one.protocol)
+    return f" Scrambles {verbs['are']} made by the code of {listing(list(papers))}." if papers else ""
 
 
 def _factor(name: str, levels: Mapping[str, Any]) -> str:
@@ -553,8 +576,7 @@ def _factor(name: str, levels: Mapping[str, Any]) -> str:
         for level, operation in levels.items()
         if operation is not None
     ]
-    remark = ", those without brackets as the paper's code makes them" if papers else ""
-    return f"{name} has the levels {', '.join(texts) if texts else ', '.join(levels)}{remark}; {next(iter(levels))} is the reference"
+    return f"{name} has the levels {', '.join(texts) if texts else ', '.join(levels)}; {next(iter(levels))} is the reference"
 
 
 def _between(given: Mapping[str, Any]) -> str:

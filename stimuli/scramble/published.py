@@ -72,13 +72,11 @@ class PublishedOperation:
 
     @property
     def in_words(self) -> str:
-        """The operation in the words of a Method section: ``all letters shuffled, in 50% of the words, by the paper's code``."""
+        """The operation in the words of a Method section: ``all letters shuffled in 50% of the words``."""
         if self.protocol is None:
             return "unchanged"
-        rate = "" if self.rate == 1 else f", in {100 * self.rate:.3g}% of the words"
-        return (
-            f"{self.protocol.does or parse_operation(self.protocol.kin).in_words}{rate}, by the paper's code"
-        )
+        rate = "" if self.rate == 1 else f" in {100 * self.rate:.3g}% of the words"
+        return f"{self.protocol.does or parse_operation(self.protocol.kin).in_words}{rate}"
 
     @property
     def label(self) -> str:

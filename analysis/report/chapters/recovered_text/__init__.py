@@ -177,7 +177,9 @@ def _modelled(material: Material, part: TrialPart, changing: list[str], *, any_t
     analyses = []
     for measure in (WORDS, WORDS_WITH_ONE_TYPO):
         if measure is WORDS_WITH_ONE_TYPO and not any_typo:
-            draft.blocks.append(LAYOUT.sentences("same", by=_by(part)))
+            is_planned = {(WORDS.name, factor, part.within), (WORDS.name, factor, ())} & done
+            if is_planned or any(analysis.has_results for analysis in analyses):
+                draft.blocks.append(LAYOUT.sentences("same", by=_by(part)))
         elif {(measure.name, factor, part.within), (measure.name, factor, ())} & done:
             draft.blocks.append(LAYOUT.sentences("planned", title=measure.title, by=_by(part)))
         elif len(rows) > (MOST_TRIALS if set(groups) & set(PARTICIPANT_KINDS) else MOST_OF_MODELS):

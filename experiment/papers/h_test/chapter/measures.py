@@ -252,7 +252,7 @@ def family_pairs(readers: Readers) -> list[tuple[str, str, str]]:
         family = _settings(reader).get("family")
         if family and name in sizes and _strategy(reader) == "direct":
             of_items, examples = _presentation(reader)
-            how = ", pictures" if examples == "image" else ", pictures behind examples as text"
+            how = ", pictures" if examples == "image" else ", pictures after examples as text"
             families.setdefault(f"{family}{'' if of_items == 'text' else how}", []).append(name)
     by_size = {family: sorted(models, key=lambda name: sizes[name]) for family, models in families.items()}
     return [(family, *pair) for family, models in by_size.items() for pair in pairwise(models)]

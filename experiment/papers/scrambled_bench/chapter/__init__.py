@@ -145,7 +145,7 @@ def write(material: Material) -> Chapter | None:
 def _part(
     part: StudyPart, cells: pd.DataFrame, kinds: dict[str, str], readers: dict[str, dict[str, object]]
 ) -> list[Block]:
-    manner = "behind examples" if part.few_shot or part.task == "problem" else "without examples"
+    manner = "after examples" if part.few_shot or part.task == "problem" else "without examples"
     stem = f"scrambled_bench_{part.table}"
     figures: list[Block] = []
     if part.task != "problem":

@@ -183,7 +183,7 @@ def parts_of(tables: Tables, family: ModelFamily) -> list[TrainedMaterials]:
         published = published_parts.get(str(set_name))
         if published is not None:
             rows = rows[rows.index.isin(trials_of(tables, published).index)]
-            title = f"{published.data}, {KINDS[published.task]}, {'behind' if published.few_shot else 'without'} examples"
+            title = f"{published.data}, {KINDS[published.task]}, {'after' if published.few_shot else 'without'} examples"
             factor, levels = published.factor, dict(published.columns)
         else:
             title = str(set_name) if len(set(trials["set"].dropna())) > 1 else ""
