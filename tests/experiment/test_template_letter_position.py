@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ruamel.yaml import YAML
@@ -19,6 +20,7 @@ from experiment.exporting.export import hand_over
 from experiment.lists import items_of_list, list_ids
 from experiment.store import open_store
 from experiment.study import Study
+from experiment.summaries import plain_english
 from experiment.summaries.plain_english import tell
 from stimuli.item import Item
 from tests.experiment.commands import change, let_take_part, worked
@@ -169,3 +171,19 @@ def test_the_method_describes_each_change_of_letters_and_the_time_limit(made):
     assert limits
     for number, unit in limits:
         assert f"{int(number) / (1000 if unit == 'ms' else 1):g} s" in session.told
+
+
+@pytest.mark.parametrize(
+    ("given", "rate", "is_of_examples"),
+    [
+        ("RS@0.5", "50%", False),
+        ({"demonstrations": "RS@0.2"}, "20%", True),
+        ({"demonstrations": "none"}, "", True),
+    ],
+)
+def test_levels_say_what_a_papers_scramble_does_without_its_code(
+    given: Any, rate: str, is_of_examples: bool
+) -> None:
+    words = plain_english._in_words(plain_english._as_published(given), given)
+    assert rate in words and words.startswith("examples ") is is_of_examples
+    assert not any(part in words for part in ("published", "@", ":"))
