@@ -210,8 +210,8 @@ def _recovered_interactions(
                 for of_cell in (expected, put_in)
             )
             numbers = in_model, contrast.estimate, contrast.low, contrast.high
-            of_means = contrast.crossed is not None or analysis.model is None
-            converged = of_means or analysis.model.converged
+            model = None if contrast.crossed is not None else analysis.model
+            converged = model is None or model.converged
             yield Recovered(*quantity, contrast.label, *numbers, put_in=simulated, converged=converged)
 
 

@@ -149,13 +149,12 @@ class FittedModelResult:
         coefficients = []
         for term, values in zip(terms, table[names].to_numpy(dtype=float).tolist(), strict=True):
             estimate, se, statistic, df, p, low, high = values
+            degrees: float | None = None if np.isnan(df) else df
             is_estimable = self.determined and not self.runs_away and self.can_estimate(estimate, se)
             if is_estimable and not self.can_estimate(estimate, se, (low, high)):
-                df = p = low = high = float("nan")  # too few degrees of freedom for an interval
-            elif np.isnan(df):
-                df = None
+                degrees = p = low = high = float("nan")  # too few for an interval
             coefficients.append(
-                Coefficient(str(term), estimate, se, statistic, df, p, low, high, is_estimable)
+                Coefficient(str(term), estimate, se, statistic, degrees, p, low, high, is_estimable)
             )
         return tuple(coefficients)
 

@@ -168,7 +168,7 @@ def _recovered(content: ReportContent) -> Markup:
     unconverged = sum(not effect.converged for effect in others)
     return SENTENCES.sentences(
         "recovered",
-        inside=sum(checked),
+        inside=sum(map(bool, checked)),
         all=len(checked),
         unconverged=unconverged,
         without=len(others) - unconverged,

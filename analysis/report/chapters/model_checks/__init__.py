@@ -51,7 +51,8 @@ def write(material: Material) -> Chapter | None:
         "methods", has_residuals=bool(first_of), units=list(units), has_times=has_times
     )
     chapter = LAYOUT.chapter("model-checks", blocks, groups, material.kinds, (methods,), planned=True)
-    departed = [analysis.plan.name for analysis in planned if first_of.get(analysis.identity) in departures]
+    checked_by = {analysis.plan.name: first_of.get(analysis.identity or ()) for analysis in planned}
+    departed = [name for name, by in checked_by.items() if by in departures]
     return None if chapter is None else replace(chapter, departures=tuple(departed))
 
 
