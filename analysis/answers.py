@@ -20,12 +20,28 @@ def unjudged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
     return is_valid(trials) & trials[name].isna()
 
 
+def never_answered(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Mark the trials of readers of whom no analyzed answer is valid: they have no mean, interval or test."""
+    if "never_answered" in trials:
+        return trials["never_answered"].astype(bool)
+    return pd.Series(False, index=trials.index)
+
+
+def without_valid_answers(trials: pd.DataFrame) -> pd.Series[bool]:
+    """Find the trials that :func:`never_answered` marks, in a whole table whose exclusions are known."""
+    asked = trials["response_status"].notna() & (
+        trials["excluded_reason"].isna() | trials["step_name"].notna()
+    )
+    valid = (asked & is_valid(trials)).groupby(trials["reader_group"]).transform("any")
+    return trials["response_status"].notna() & ~is_valid(trials) & ~valid.astype(bool)
+
+
 def judged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
     """Mark the trials that asked for an answer that is right or wrong.
 
-    A failed answer is wrong unless the same readers' valid answers to trials of its kind are never judged.
+    A failed answer is wrong unless the same readers' valid answers to trials of its kind are never judged, or there are none at all.
     """
-    asked = trials["response_status"].notna() & ~unjudged(trials, name)
+    asked = trials["response_status"].notna() & ~unjudged(trials, name) & ~never_answered(trials)
     failed = asked & ~is_valid(trials)
     if not failed.any():
         return asked

@@ -324,6 +324,12 @@ class CrossedEstimate:
         return float(stats.t.sf((bound - abs(self.value)) / self.se, self.df))
 
     @property
+    def items_of_model(self) -> int:
+        """The number of items that a model answered in every condition of the contrast."""
+        used = [self.sums.layout.conditions.index(name) for name in self.weights]
+        return 0 if self.sums.model is None else int(np.isfinite(self.sums.model[:, used]).all(axis=1).sum())
+
+    @property
     def few_units(self) -> bool:
         """Whether participants or items are too few for its degrees of freedom to be trusted."""
         dfs = [self.parts.item_df] if self.to != "participants" else []

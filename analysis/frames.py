@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import apa
-from analysis.answers import is_valid, judged, not_failed
+from analysis.answers import is_valid, judged, never_answered, not_failed
 from analysis.exclusions import (
     IDENTICAL,
     TIMED,
@@ -150,7 +150,7 @@ def accuracy_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[
 def missing_rows(trials: pd.DataFrame, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
     """Return the trials that asked for an answer, with whether each brought no valid one in ``missing``, and what was left out."""
     rows, remarks = analysed_as_planned(trials, plan)
-    rows = _only(rows, rows["response_status"].notna())
+    rows = _only(rows, rows["response_status"].notna() & ~never_answered(rows))
     rows["missing"] = (~is_valid(rows)).astype(float)
     rows[TELLING] = rows["missing"] if rows["missing"].mean() <= 0.5 else 1.0 - rows["missing"]
     return rows, remarks
@@ -483,10 +483,11 @@ def words_rows(tables: Tables, plan: Plan) -> tuple[pd.DataFrame, list[str]]:
             rows[column] = (rows[column] / rows["changed"] >= 0.5).astype(float)
             rows[complement] = 1.0 - rows[column]
         rows[MODELLED] = (rows["share"] >= 0.5).astype(float)
-        remarks.append(
+        remark = (
             f"In {apa.percent(extreme)} of the answers, all changed words are recovered or none. Words of one answer are therefore "
             "not independent: each answer counts once in the logistic model, as recovered if at least half of its words are."
         )
+        remarks.append(Remark(remark, "model"))
     return rows, remarks
 
 

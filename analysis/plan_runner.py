@@ -104,11 +104,14 @@ def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analys
     rows, remarks = analysed_rows(plan, tables)
     estimated, limits = contrasts_in_points(ReaderSums(plan, rows, tables), plan)
     contrasts = tuple(adjusted([(plan, estimated)])[0])
+    accompanying = _of_people(plan, rows) if companion else None
+    if accompanying is None:
+        # what is about a mixed model has none to be about
+        remarks = [remark for remark in remarks if not remarks_about([remark], "model")]
     all_remarks = [*plan.remarks, *remarks, *_without_trials(plan, rows), *limits]
     scope = on_models_in_general(rows) if any(contrast.estimable for contrast in contrasts) else None
     all_remarks += [scope] if scope else []
     shown = dict.fromkeys(rows["reader_group"])
-    accompanying = _of_people(plan, rows) if companion else None
     if accompanying is not None:
         # what it leaves out is named above, and its readers are not all of whom the results hold
         all_remarks += remarks_about(accompanying.remarks, "model", "uncorrelated slopes", "replaced model")

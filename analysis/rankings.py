@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse, stats
 
-from analysis.answers import failures_as_wrong, is_valid, judged
+from analysis.answers import failures_as_wrong, is_valid, judged, never_answered
 from analysis.arrays import Array, Index, Mask
 from analysis.fidelity import item_values, kendall, row_means, spearman
 from analysis.intervals import reach
@@ -414,7 +414,7 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
     used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].isin(changed)
     rows = trials[used & (trials["reader_kind"] == "model")]
     typed = (rows["trial_type"] == "recover") & rows["response_status"].notna()
-    recovery = rows[typed & (rows["score"].notna() | ~is_valid(rows))]
+    recovery = rows[typed & (rows["score"].notna() | ~is_valid(rows)) & ~never_answered(rows)]
     task = rows[(rows["trial_type"] != "recover") & judged(rows)]
     parts = {
         "recovery": _item_means(recovery, recovery["score"].where(is_valid(recovery), 0.0)),

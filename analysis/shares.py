@@ -216,27 +216,33 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
     few: dict[str, None] = {}
     few_differ: dict[str, None] = {}
     lost: dict[str, int] = {}
-    is_single = False
+    single: dict[str, None] = {}
+    most_items = 0
     for contrast, estimated in estimates:
         reader = contrast.groups[-1]
         if estimated.few_units:
             few.setdefault(" vs. ".join(spoken(group) for group in contrast.groups))
         if len(contrast.groups) == 1 and estimated.parts.one_more > 0:
             few_differ.setdefault(f"{spoken(reader)} in {contrast.label}")
+            most_items = max(most_items, estimated.items_of_model)
         if len(contrast.groups) == 1 and estimated.to == "items" and estimated.sums.of_people:
-            is_single = True
+            single.setdefault(contrast.label)
         if estimated.sums.lost:
             lost[reader] = max(lost.get(reader, 0), estimated.sums.lost)
-    if is_single:
-        yield "One participant answered: the estimates concern this participant."
+    if single:
+        alone = "this estimate concerns" if len(single) == 1 else "each of these estimates concerns"
+        yield f"In {apa.few_named(list(single), 'contrast')}, one participant answered; {alone} a single participant."
     if few:
         yield (
             f"Estimates for {apa.few_named(list(few), 'comparison')} have very few degrees of freedom, so that their intervals "
             "are wide and imprecise."
         )
     if few_differ:
+        changed = f"All but at most {apa.worded(FEW - 1, 'item')} changed in the same way between the conditions, or not at all"
+        if most_items < FEW:
+            changed = f"At most {apa.worded(most_items, 'item')} could be compared between the conditions"
         yield (
-            f"All but at most {apa.worded(FEW - 1, 'item')} changed in the same way between the conditions, or not at all "
+            f"{changed} "
             f"({apa.few_named(list(few_differ), 'contrast')}); "
             f"{'the interval allows' if len(few_differ) == 1 else 'their intervals allow'} for one more exception."
         )

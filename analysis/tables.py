@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import csv
 
+from analysis.answers import without_valid_answers
 from analysis.exclusions import NO_RESPONSE, flag_trials, newest_design, same_prompts, time_reasons
 from analysis.factorial import cells_shown
 from analysis.names import as_given
@@ -60,7 +61,15 @@ LONG = (
     *("path", "onset_ts", "paint_ts", "response_ts", "handler_ts"),
 )
 """Columns that differ in every row and that no measure needs; they are read when asked for."""
-ADDED = ("reader_group", "flagged_reason", "rt_excluded", "reading_time_excluded", "same_prompt", "is_choice")
+ADDED = (
+    "reader_group",
+    "flagged_reason",
+    "rt_excluded",
+    "reading_time_excluded",
+    "same_prompt",
+    "is_choice",
+    "never_answered",
+)
 SAID = ("flagged_reason", "rt_excluded", "reading_time_excluded")
 """Why a session or trial was flagged, and why a time counts in no model of times: they are in the CSV file too."""
 MAY_BE_EMPTY = {"correct", "excluded_reason", "item_id", "response_status", *OPTIONAL}
@@ -433,6 +442,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
         same_prompt                                         number of the prompt that a deterministic model got: the same
                                                             in conditions that its prompt does not tell apart
         is_choice                                           whether the trial is answered with one of its labels
+        never_answered                                      whether no analyzed answer of this reader group is valid
         region_time_REGION, surprisal_REGION,               ms and bits, summed over the words of each region that a plan
         entropy_REGION                                      names; NaN where a word has none or is excluded
         ==================================================  =======================================================
@@ -483,6 +493,7 @@ def load(folder: str | Path, also: Collection[str] = ()) -> Tables:
     # an analysis names trials by how they end, and further answers by their step
     trials["trial_type"] = trials["step_name"].where(trials["step_name"].notna(), trials["trial_type"])
     trials = flag_trials(trials, factors, dictionary["collected_design_hash"])
+    trials["never_answered"] = without_valid_answers(trials)
     trials["same_prompt"] = same_prompts(trials, items, factors)
     levels = {name: _levels(spec) for name, spec in dictionary["factors"].items()}
     pairs = compared_together(dictionary["planned"], levels)

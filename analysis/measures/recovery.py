@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from rapidfuzz.distance import OSA, LCSseq, Levenshtein
 
+from analysis.answers import never_answered
 from analysis.measures.accuracy import cell_columns
 from analysis.measures.resampling import bootstrap
 from analysis.readers import PARTICIPANT_KINDS
@@ -155,7 +156,7 @@ def recovery_trials(
 ) -> pd.DataFrame:
     """Measure every used trial in which a text was to be restored."""
     used = trials["excluded_reason"].isna() & (trials["trial_type"] == "recover")
-    used &= trials["response_status"].notna() & trials["answer"].notna()
+    used &= trials["response_status"].notna() & trials["answer"].notna() & ~never_answered(trials)
     rows = trials[used]
     texts = shown_texts(items, factors) if len(rows) else {}
     keys = [name for name in ("set", "item_id", *factors) if name in items]
@@ -227,16 +228,16 @@ def _numbers(
                 f"no line of the items table shows item {key[keys.index('item_id')]!r} as it was to be restored",
                 mend="Export the study again, with the items that its sessions showed.",
             )
-        yield _counts(intact, shown, response if status == "valid" and response is not None else "")
+        yield _counts(intact, shown, response if status == "valid" else None)
 
 
 @lru_cache(maxsize=200_000)
-def _counts(intact: str, shown: str, given: str) -> tuple[float, ...]:
-    """Return the counts of an answer; analyses and checks of one report ask for the same answers again."""
+def _counts(intact: str, shown: str, given: str | None) -> tuple[float, ...]:
+    """Return the counts of an answer, of which a missing one (None) recovers nothing; analyses and checks of one report ask for the same answers again."""
     words = recovered_words(intact, shown, given)
     return (
         edit_distance(shown, intact),
-        edit_distance(given, intact),
+        edit_distance(shown if given is None else given, intact),
         len(intact.strip()),
         words.changed,
         words.recovered,

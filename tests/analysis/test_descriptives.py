@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,9 +28,11 @@ from analysis.exclusions import flow
 from analysis.intervals import share_over_items, wilson, within_participant_half_widths
 from analysis.measures.accuracy import accuracy, against_chance
 from analysis.plan import MEASURES, PLANNABLE
+from analysis.plan_runner import carry_out
+from analysis.planned import plans
 from analysis.report.described.layouts import descriptive_table, students_told
 from tests.analysis.conftest import Make
-from tests.analysis.letter_study import LEVELS, study_rows
+from tests.analysis.letter_study import LEVELS, comparison, study_rows, timed_out, write_handover
 
 POSITIONS = tuple(LEVELS)
 
@@ -187,6 +190,25 @@ def test_missing_answers_of_a_model_are_no_errors_where_only_people_are_judged(h
     assert {cell.group for cell in describe(used, MEASURES["correct"], "position", POSITIONS)} == {"human"}
     used.loc[own, "response_status"] = "empty"
     assert judged(used).sum() == len(used), "without one valid answer, it could have been right"
+
+
+def test_a_reader_without_one_valid_answer_has_no_mean_and_no_test(tmp_path: Path) -> None:
+    """One missing answer among valid ones is wrong; if all are missing, they say nothing about conditions."""
+    rows = study_rows(human=3, models=("lost", "kept"), items=8, timeouts=0.0)
+    is_lost = (rows["reader"] == "lost") | ((rows["reader"] == "kept") & (rows["item_id"] == "s01"))
+    tables = load(
+        write_handover(
+            tmp_path, timed_out(rows, is_lost), planned=comparison("final - intact", between=["lost"])
+        )
+    )
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    cells = describe(used, MEASURES["correct"], "position", POSITIONS)
+    assert {cell.group for cell in cells} == {"human", "kept"}
+    assert sum(cell.trials for cell in cells if cell.group == "kept") == 32
+    (contrast,) = carry_out(plans(tables)[0], tables).contrasts
+    assert not contrast.estimable
+    stages = [stage for stage in flow(tables.trials, {}).index if stage.endswith(": timeout")]
+    assert len(stages) == 2, "counted as wrong, and not valid"
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.2])

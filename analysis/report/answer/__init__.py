@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from analysis import apa
-from analysis.answers import is_valid, judged
+from analysis.answers import is_valid, judged, never_answered
 from analysis.exclusions import reasons_named
 from analysis.multiple_comparisons import family_of
 from analysis.plan_deviations import why_no_bound
@@ -552,9 +552,12 @@ def _sample(content: ReportContent) -> dict[str, Any]:
     judged_trials = judged(used)
     rated = used["trial_type"] == "rate" if "trial_type" in used else ~used.index.isin(used.index)
     missing = []
+    never = never_answered(used)
+    rated &= ~never
     for kind_of_answer, asked in (
         ("judged", used[judged_trials]),
-        ("unjudged", used[used["response_status"].notna() & ~judged_trials & ~rated]),
+        ("never", used[never]),
+        ("unjudged", used[used["response_status"].notna() & ~judged_trials & ~rated & ~never]),
         ("rating", used[used["response_status"].notna() & ~judged_trials & rated]),
     ):
         failed = (~is_valid(asked)).groupby(asked["reader_group"], observed=True).mean()

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from scipy import stats
 
 from analysis import apa
-from analysis.answers import is_choice, is_valid, judged
+from analysis.answers import is_choice, is_valid, judged, never_answered
 from analysis.crossed_variance import RARE
 from analysis.exclusions import (
     NO_RESPONSE,
@@ -32,7 +32,7 @@ from analysis.names import in_words
 from analysis.plan import ALPHA, CODED, MEASURES, OF_FIXATIONS
 from analysis.planned import trials_named
 from analysis.random_structure import CONDITIONS_APART, ITEMS_FOR_A_COLUMN, MOST_COLUMNS
-from analysis.readers import PARTICIPANT_KINDS, group_order, spoken
+from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, spoken
 from analysis.report.apa_tables import ApaTable
 from analysis.report.fit_warnings import without_end
 from analysis.report.layout import ChapterLayout
@@ -49,6 +49,12 @@ LANGUAGES = {
     "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
     "zh": "Chinese",
 }  # fmt: skip
+_NO_REPLY = ("error", "timeout")
+_FAILURES = {
+    "unparsed": "answers that could not be scored", "truncated": "truncated answers", "empty": "empty answers",
+    "refused": "refusals", "skipped": "skipped trials", "timeout": "timeouts", "error": "failed calls",
+}  # fmt: skip
+"""What answers that count as incorrect are called, by their status."""
 _TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
@@ -275,14 +281,21 @@ def _one_model(name: str, entry: Mapping[str, Any], model_trials: pd.DataFrame) 
         elsewhere = f"gave its answers elsewhere ({apa.counted(calls, 'answer')}, imported {when})"
         in_table.append(elsewhere if is_imported else f"was accessed {when} ({apa.counted(calls, 'call')})")
     done = [*in_table]
-    failed = 0 if is_imported else int(model_trials["response_status"].isin(("error", "timeout")).sum())
+    statuses = model_trials["response_status"]
+    failed = 0 if is_imported else int(statuses.isin(_NO_REPLY).sum())
     if model_trials["session_id"].nunique():
         sessions = apa.worded(model_trials["session_id"].nunique(), "session")
-        trials, answers = (
-            apa.worded(len(model_trials), "trial"),
-            apa.worded(len(model_trials) - failed, "answer"),
+        replies = len(model_trials) - failed
+        gave = (
+            f"had {apa.worded(replies, 'trial')}" if is_imported else f"gave {apa.worded(replies, 'answer')}"
         )
-        done.append(f"{f'had {trials}' if is_imported else f'gave {answers}'} in {sessions}")
+        why = ""
+        if never_answered(model_trials).any():
+            gave = f"returned {apa.worded(replies, 'reply', 'replies')}" if replies else "returned no reply"
+            kinds = statuses[~statuses.isin(_NO_REPLY) & never_answered(model_trials)].value_counts()
+            reasons = apa.listing([f"{apa.count(int(count))} {name}" for name, count in kinds.items()])
+            why = f", none of which could be scored ({reasons})" if replies else ""
+        done.append(f"{gave} in {sessions}{why}")
     return {
         **{"name": name, **_identity(entry), "done": done, "failed": failed, "in_table": in_table},
         **{
@@ -462,6 +475,8 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
     participants = apa.listing([spoken(group) for group in group_order(people)]) if len(people) else "people"
     between = _between_participants(tables, used)
     exclude = tables.dictionary["exclude"]
+    is_wrong = judged(used) & ~is_valid(used) & (used["reader_kind"] != "baseline")
+    failed = set(used.loc[is_wrong, "response_status"])
     priors = list(
         dict.fromkeys(f"a {analysis.plan.bayes.said}" for analysis in analyses if analysis.plan.bayes)
     )
@@ -546,7 +561,9 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         ),
         "has_other_alpha": any(analysis.plan.alpha != ALPHA for analysis in analyses),
         "has_exploratory": any(analysis.contrasts and not analysis.plan.planned for analysis in analyses),
-        "has_failures": bool((judged(used) & ~is_valid(used) & (used["reader_kind"] != "baseline")).any()),
+        "failures": [said for status, said in _FAILURES.items() if status in failed],
+        "unscored": group_order(used[never_answered(used)]),
+        "kinds": kinds_of(used),
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": int(people["reader"].nunique()),
         "participants": participants,

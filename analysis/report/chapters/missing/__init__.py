@@ -12,7 +12,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from analysis import apa
-from analysis.answers import judged
+from analysis.answers import judged, never_answered
 from analysis.cluster_sampling import drawn_readers
 from analysis.exclusions import NO_RESPONSE, flow_steps, sessions_against_rules, time_bounds, time_steps
 from analysis.factorial import TRIALS_FOR_A_SLOPE
@@ -120,7 +120,8 @@ def _missing(material: Material) -> Draft:
         trials = with_chance(trials, tables.items, tables.factors)
     except UserError as error:
         draft.blocks.append(LAYOUT.sentences("no_chance", why=error.message))
-    is_used = trials["excluded_reason"].isna() & judged(trials) & trials["item_id"].notna()
+    is_asked = judged(trials) | never_answered(trials)
+    is_used = trials["excluded_reason"].isna() & is_asked & trials["item_id"].notna()
     is_data = is_used & (trials["reader_kind"] != "baseline")
     is_used = is_data if is_data.any() else is_used
     answered = trials.loc[is_used, [name for name in trials if name not in OF_RECORDING]]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ruamel.yaml import YAML
 from scipy import stats
 
-from analysis.answers import failures_as_wrong, is_valid
+from analysis.answers import failures_as_wrong, is_valid, never_answered
 from analysis.arrays import Array
 from analysis.exclusions import IDENTICAL
 from analysis.measures.accuracy import GROUP, asked
@@ -114,7 +114,7 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
     again = tables.trials["excluded_reason"] == IDENTICAL
     reason = tables.trials["excluded_reason"].mask(again)
     tables = replace(tables, trials=tables.trials.assign(excluded_reason=reason, is_repeat=again))
-    used = tables.trials[reason.isna() & tables.trials[factor].notna()]
+    used = tables.trials[reason.isna() & tables.trials[factor].notna() & ~never_answered(tables.trials)]
     cosines = scored_similarities(tables, factor)
     cosines = cosines.assign(worth=100.0 * cosines["similarity"].astype(float))
     answered = (cosines["compared_with"] == OWN_ANSWER) & cosines["set"].isin(PERCEPTION)
