@@ -517,7 +517,7 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
     }
     count("Trials recorded", len)
     reasons = reasons_named(trials)
-    for reason in reasons.value_counts().index:
+    for reason in _in_order(reasons):
         count(f"Excluded: {reason}", lambda part, reason=reason: (reasons[part.index] == reason).sum())
     parts = {group: part[part["excluded_reason"].isna()] for group, part in parts.items()}
     count("Sessions analyzed", lambda part: part["session_id"].nunique())
@@ -535,14 +535,19 @@ def flow(trials: pd.DataFrame, readers: Mapping[str, Mapping[str, Any]]) -> pd.D
     return pd.DataFrame(counts, index=groups).T
 
 
-def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Count participants, sessions and trials that are left after each step, and say why the others went."""
-    trials = trials.assign(excluded_reason=reasons_named(trials))
-    present = list(trials["excluded_reason"].value_counts().index)
+def _in_order(reasons: pd.Series[str]) -> list[str]:
+    """Return the reasons of exclusions in the order in which they apply: the study's own, then :data:`ORDER`."""
+    present = list(reasons.value_counts().index)
     fillers = [reason for reason in present if reason in (f"{FILLER} items", STATED)]
     details = {FILLER: fillers, CHECK: [f"{CHECK}s"]}
     order = [reason for stage in ORDER for reason in details.get(stage, [stage]) if reason in present]
-    steps = [*(reason for reason in present if reason not in order), *order]
+    return [*(reason for reason in present if reason not in order), *order]
+
+
+def flow_steps(trials: pd.DataFrame) -> pd.DataFrame:
+    """Count participants, sessions and trials that are left after each step, and say why the others went."""
+    trials = trials.assign(excluded_reason=reasons_named(trials))
+    steps = _in_order(trials["excluded_reason"])
     kinds = kinds_of(trials)
     rows: list[dict[str, Any]] = []
     for group in group_order(trials):

@@ -178,7 +178,7 @@ def time_data(trials: pd.DataFrame, plan: Plan, rule: TimeRule | None) -> ModelD
         n_outside = int((timed & ~is_kept).sum())
         if n_outside:
             remarks.append(
-                f"The analysis does not include {n_outside:,} of {int(timed.sum()):,} times, {rule.said}."
+                f"The analysis does not include {n_outside:,} of {int(timed.sum()):,} times, because they were {rule.said}."
             )
         elif not isinstance(rule, EveryTime):
             remarks.append(f"No time was {rule.said}.")

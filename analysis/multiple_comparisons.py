@@ -312,7 +312,10 @@ def _shared(contrasts: Sequence[Contrast]) -> Floats:
 
 def correction_of(plan: Plan) -> str:
     """Name what adjusts the p values and intervals of a plan."""
-    return "the largest |t|" if plan.planned else "Benjamini and Hochberg's method"
+    if not plan.planned:
+        return "Benjamini and Hochberg's method"
+    is_directed = len(plan.groups) == 1 and all(one.direction != "two-sided" for one in plan.contrasts)
+    return "the largest t" if is_directed and plan.contrasts else "the largest |t|"
 
 
 def with_adjusted(table: pd.DataFrame, low: str = "", high: str = "") -> pd.DataFrame:

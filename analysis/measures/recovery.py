@@ -233,7 +233,7 @@ def _numbers(
 
 @lru_cache(maxsize=200_000)
 def _counts(intact: str, shown: str, given: str | None) -> tuple[float, ...]:
-    """Return the counts of an answer, of which a missing one (None) recovers nothing; analyses and checks of one report ask for the same answers again."""
+    """Return the counts of an answer; a missing one (None) recovers nothing. One report asks for the same answers again."""
     words = recovered_words(intact, shown, given)
     return (
         edit_distance(shown, intact),

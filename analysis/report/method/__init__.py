@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +19,7 @@ from scipy import stats
 from analysis import apa
 from analysis.answers import is_choice, is_valid, judged, never_answered
 from analysis.crossed_variance import RARE
+from analysis.descriptives import levels_shared
 from analysis.exclusions import (
     NO_RESPONSE,
     flow_steps,
@@ -36,7 +37,7 @@ from analysis.readers import PARTICIPANT_KINDS, group_order, kinds_of, spoken
 from analysis.report.apa_tables import ApaTable
 from analysis.report.fit_warnings import without_end
 from analysis.report.layout import ChapterLayout
-from analysis.report.references import Reference, written
+from analysis.report.references import Reference, cite, written
 from analysis.results import Analysis
 from analysis.tables import Tables
 
@@ -49,6 +50,8 @@ LANGUAGES = {
     "ja": "Japanese", "ko": "Korean", "nl": "Dutch", "pl": "Polish", "pt": "Portuguese", "ru": "Russian", "tr": "Turkish",
     "zh": "Chinese",
 }  # fmt: skip
+_RULES = {"scrambled_bench": "cao2023", "typobench": "yu2024", "htest": "lee2024htest"}
+"""The papers by whose published rules replies are scored."""
 _NO_REPLY = ("error", "timeout")
 _FAILURES = {
     "unparsed": "answers that could not be scored", "truncated": "truncated answers", "empty": "empty answers",
@@ -216,6 +219,11 @@ def _models(tables: Tables, table: str | None) -> dict[str, Any]:
         "has_same": len(models) > 1 or bool(tables.trials["reader_kind"].isin(PARTICIPANT_KINDS).any()),
         "looking": [
             model for model in models if (readers[model].get("settings") or {}).get("presentation") == "image"
+        ],
+        "rules": [
+            cite(key)
+            for rule, key in _RULES.items()
+            if scored["scorer"].astype("str").str.startswith(f"published_{rule}").any()
         ],
         "wording": (tables.dictionary.get("procedure") or {}).get("wording"),
         "alike": [{**dict(zip(heads, key, strict=True)), "names": names} for key, names in together],
@@ -473,7 +481,6 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     people = used[used["reader_kind"].isin(PARTICIPANT_KINDS)]
     participants = apa.listing([spoken(group) for group in group_order(people)]) if len(people) else "people"
-    between = _between_participants(tables, used)
     exclude = tables.dictionary["exclude"]
     is_wrong = judged(used) & ~is_valid(used) & (used["reader_kind"] != "baseline")
     failed = set(used.loc[is_wrong, "response_status"])
@@ -514,10 +521,9 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "raw_subjects": list(
             dict.fromkeys(analysis.plan.measure.subject for analysis in estimated if analysis not in shares)
         ),
-        "has_estimated_models": any(
-            used.loc[used["reader_group"].isin(analysis.groups), "reader_kind"].eq("model").any()
-            for analysis in estimated
-        ),
+        "machine": _machines({group for analysis in estimated for group in analysis.groups}, used),
+        "has_machines": _machines(set(used["reader_group"]), used),
+        "intervals": _intervals_of_people(tables, people),
         "is_any_cut": any(contrast.is_cut for analysis in estimated for contrast in analysis.contrasts),
         "is_any_rare": any(
             contrast.crossed is not None and contrast.crossed.parts.least > 0
@@ -551,12 +557,15 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
             for contrast in analysis.contrasts
         ),
         "plans_both": any(
-            analysis.plan.planned and kinds & set(PARTICIPANT_KINDS) and "model" in kinds
+            analysis.plan.planned and kinds & set(PARTICIPANT_KINDS) and kinds & {"model", "baseline"}
             for analysis in analyses
             for kinds in (set(analysis.rows["reader_kind"]) if len(analysis.rows) else set(),)
         ),
         "has_formula": any(analysis.plan.formula is not None for analysis in fitted),
         "has_directed": any(
+            contrast.direction != "two-sided" for analysis in analyses for contrast in analysis.contrasts
+        ),
+        "is_all_directed": all(
             contrast.direction != "two-sided" for analysis in analyses for contrast in analysis.contrasts
         ),
         "has_other_alpha": any(analysis.plan.alpha != ALPHA for analysis in analyses),
@@ -567,14 +576,30 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "has_models_of_language": bool((used["reader_kind"] == "model").any()),
         "has_participants": int(people["reader"].nunique()),
         "participants": participants,
-        "has_between": bool(between),
-        "is_all_between": bool(between) and len(between) == len(tables.factors),
         "has_equivalence": any(
             analysis.plan.equivalence is not None and len(analysis.plan.groups) > 1 for analysis in analyses
         ),
         "priors": priors and apa.listing(priors),
         "software": software_words(tables.dictionary),
     }
+
+
+def _machines(groups: Collection[str], used: pd.DataFrame) -> str:
+    """Name the kinds of these readers that are no participants, as one of them is called; empty if there are none."""
+    kinds = set(used.loc[used["reader_group"].isin(groups), "reader_kind"])
+    return " or ".join(kind for kind in ("model", "baseline") if kind in kinds)
+
+
+def _intervals_of_people(tables: Tables, people: pd.DataFrame) -> dict[str, bool]:
+    """Return which intervals the means of participants can have: at least two must have been in all conditions that they share."""
+    kinds = set()
+    for factor in tables.factors:
+        for _, group in people[people[factor].notna()].groupby("reader_group"):
+            shown = group.pivot_table(index="reader", columns=factor, values="trial_index", aggfunc="size")
+            for shared in levels_shared(shown):
+                if len(shown[shared].dropna()) > 1:
+                    kinds.add("within" if len(shared) > 1 else "between")
+    return {"within": "within" in kinds, "between": "between" in kinds, "factors": bool(tables.factors)}
 
 
 def _has_check(analysis: Analysis) -> bool:
