@@ -522,7 +522,7 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
             dict.fromkeys(analysis.plan.measure.subject for analysis in estimated if analysis not in shares)
         ),
         "machine": _machines({group for analysis in estimated for group in analysis.groups}, used),
-        "has_machines": _machines(set(used["reader_group"]), used),
+        "has_machines": _machines(set(used.loc[~never_answered(used), "reader_group"]), used),
         "intervals": _intervals_of_people(tables, people),
         "is_any_cut": any(contrast.is_cut for analysis in estimated for contrast in analysis.contrasts),
         "is_any_rare": any(

@@ -179,6 +179,10 @@ def _of_factor(parts: Sequence[_Part], material: Material, already: list[Any]) -
         pd.concat([part.named(table, is_alone=is_alone) for part, table in zip(parts, tables, strict=True)])
         for tables in ([part.counts for part in parts], [part.shares for part in parts])
     )
+    # a reader without one valid answer has counts, but no accuracy
+    counted = ["trials", "missing", "missing_share"]
+    cell = ["reader_group", part.factor, "said_part", "said_cell"]
+    shares = counts[[*cell, *counted]].merge(shares.drop(columns=counted), how="left", on=cell)
     fixed = (
         "reader_group",
         part.factor,
