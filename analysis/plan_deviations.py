@@ -128,7 +128,10 @@ def _of_analysis(analysis: Analysis) -> Iterator[str]:
     if plan.stand_in:
         yield "Simulated readers stand in for people, who have not taken part yet (a rehearsal)."
     if not analysis.has_results:
-        yield f"{plan.name}: nothing could be estimated. {' '.join(analysis.remarks)}".strip()
+        # its section of the Results has the details
+        reasons = dict.fromkeys(contrast.left_out for contrast in analysis.contrasts if contrast.left_out)
+        why = f" ({'; '.join(reasons)})" if reasons else ""
+        yield f"The analysis {plan.name} could not be carried out{why}."
         return
     missing = [group for group in plan.groups if group not in analysis.groups]
     if missing:

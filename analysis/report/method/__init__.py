@@ -52,6 +52,12 @@ LANGUAGES = {
 }  # fmt: skip
 _RULES = {"scrambled_bench": "cao2023", "typobench": "yu2024", "htest": "lee2024htest"}
 """The papers by whose published rules replies are scored."""
+_SETTINGS = {
+    ("device", "cpu"): "a CPU as the device", ("device", "cuda"): "a GPU as the device",
+    ("dtype", "float32"): "32-bit floating point", ("dtype", "float16"): "16-bit floating point",
+    ("context", "independent"): "a separate context for each trial",
+}  # fmt: skip
+"""What settings are called whose names and values are code."""
 _NO_REPLY = ("error", "timeout")
 _FAILURES = {
     "unparsed": "answers that could not be scored", "truncated": "truncated answers", "empty": "empty answers",
@@ -271,7 +277,10 @@ def _identity(entry: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return how a model was requested and trained, and its family and size."""
     settings = entry.get("settings") or {}
     server = f" from {settings['base_url']}" if settings.get("base_url") else ""
-    identity = [f"requested as {entry['use']}{server}"] if entry.get("use") else []
+    weights = _local_weights(entry)
+    identity = [f"local weights{weights}"] if weights is not None else []
+    if entry.get("use") and not identity:
+        identity = [f"requested as {entry['use']}{server}"]
     if settings.get("trained"):
         identity.append(f"trained from {settings['base']} as {settings['trained']}")
     kind = [f"family {settings['family']}"] if settings.get("family") else []
@@ -280,10 +289,20 @@ def _identity(entry: Mapping[str, Any]) -> dict[str, list[str]]:
     return {"identity": identity, "kind": kind}
 
 
+def _local_weights(entry: Mapping[str, Any]) -> str | None:
+    """Return the hash of weights that were loaded from a folder, whose path means nothing elsewhere; None for other models."""
+    path = str(entry.get("use") or "").partition(":")[2]
+    if not path.startswith(("/", "./", "../", "~")):
+        return None
+    digest = str(entry.get("resolved") or "").partition("@sha256:")[2]
+    return f", SHA-256 {digest}" if digest else ""
+
+
 def _one_model(name: str, entry: Mapping[str, Any], model_trials: pd.DataFrame) -> dict[str, Any]:
     """Gather what a model is, what it did, and its settings."""
     is_imported = _imported(entry)
-    in_table = [f"identified itself as {entry['resolved']}"] if entry.get("resolved") else []
+    has_name = bool(entry.get("resolved")) and _local_weights(entry) is None
+    in_table = [f"identified itself as {entry['resolved']}"] if has_name else []
     if entry.get("first_call"):
         when, calls = apa.between_dates(entry["first_call"], entry["last_call"]), entry["calls"]
         elsewhere = f"gave its answers elsewhere ({apa.counted(calls, 'answer')}, imported {when})"
@@ -336,14 +355,19 @@ def _settings(entry: Mapping[str, Any], model_trials: pd.DataFrame) -> list[str]
     texts = []
     for key, value in settings.items():
         text = str(value) if not isinstance(value, bool) else "yes" if value else "no"
-        texts.append(f"{in_words(str(key))} {in_words(text) if key == 'strategy' else text}")
-    texts += [f"number format {apa.listing(entry['dtype'])}"] if entry.get("dtype") else []
+        phrase = f"{in_words(str(key))} {in_words(text) if key == 'strategy' else text}"
+        if key == "max_tokens" and isinstance(value, int):
+            phrase = f"at most {apa.worded(value, 'token')} per reply"
+        texts.append(_SETTINGS.get((str(key), text), phrase))
+    formats = [_SETTINGS.get(("dtype", name), name) for name in entry.get("dtype") or []]
+    texts += [f"weights in {apa.listing(formats)}"] if formats else []
     for column in ("temperature", "context"):
         used_values = (
             sorted(model_trials[column].dropna().unique().tolist()) if column in model_trials else []
         )
         if used_values and column not in settings:
-            texts.append(f"{column} {_by_kind_of_trial(model_trials, column, used_values)}")
+            text = _by_kind_of_trial(model_trials, column, used_values)
+            texts.append(_SETTINGS.get((column, text), f"{column} {text}"))
     repeats = model_trials["replicate"].dropna().nunique() if "replicate" in model_trials else 0
     texts += [f"{repeats} replicates"] if repeats > 1 else []
     wordings = model_trials["prompt_variant"].dropna().nunique() if "prompt_variant" in model_trials else 0

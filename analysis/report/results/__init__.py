@@ -145,7 +145,6 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
     """Write the means of one reader, of accuracy and times with their SD."""
     measure, group, kind = analysis.plan.measure, cells[0].group, cells[0].kind
     spread = words_of_direction(measure) is not None
-    of_trials = " of trials" if spread and not measure.logged and len(cells) <= MOST_TOLD else ""
     times, places = (1, 2) if measure.logged else (100, 1)
     pairs = [
         (
@@ -154,6 +153,8 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
         )
         for cell in cells
     ]
+    is_told = len(cells) <= MOST_TOLD or len(set(pairs)) == 1
+    of_trials = " of trials" if spread and not measure.logged and is_told else ""
     values = []
     for index, (mean, sd) in enumerate(pairs):
         facts = {

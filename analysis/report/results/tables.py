@@ -197,8 +197,21 @@ def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = (
         correction=analysis.correction,
         family=family_in_words(*analyses) if any(contrast.family > 1 for contrast in contrasts) else "",
         is_any_directed=any(contrast.direction != "two-sided" for contrast in contrasts),
+        has_common_items=any(_differs_from_rows(member) for member in analyses),
         is_any_undetermined=not all(contrast.estimable or contrast.left_out for contrast in contrasts),
         left_out="; ".join(dict.fromkeys(contrast.left_out for contrast in contrasts if contrast.left_out)),
+    )
+
+
+def _differs_from_rows(analysis: Analysis) -> bool:
+    """Whether a difference between readers, over the items that both answered, is not that of the differences of each."""
+    of_each = {(one.label, one.groups): one.estimate for one in analysis.estimable if not one.between}
+    return any(
+        abs(of_each[first] - of_each[second] - one.estimate) > 1e-9 * max(1.0, abs(one.estimate))
+        for one in analysis.estimable
+        if one.between and one.crossed is not None
+        if (first := (one.label, one.groups[:1])) in of_each
+        and (second := (one.label, one.groups[1:])) in of_each
     )
 
 
