@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis import apa
 from analysis.names import plain
 from analysis.plan import TIMES, CrossedFactors, cell_name, crossed_name
 
@@ -146,7 +147,7 @@ def is_enough(rows: pd.DataFrame, by: Sequence[str]) -> bool:
 def said_few(rows: pd.DataFrame, noun: str) -> str:
     """State that units have too few trials: ``fewer than 2 trials``, of rare outcomes ``… of the rarer outcome``."""
     rarer = " of the rarer outcome" if TELLING in rows and (rows[TELLING] == 0).any() else ""
-    return f"fewer than {TRIALS_FOR_A_SLOPE} {noun}{rarer}"
+    return f"fewer than {apa.NUMBERS[TRIALS_FOR_A_SLOPE]} {noun}{rarer}"
 
 
 def varies_within(people: pd.DataFrame, factor: str) -> bool:

@@ -26,6 +26,7 @@ from analysis.factorial import (
 )
 from analysis.frames import ModelData, indicator
 from analysis.plan import Remark
+from analysis.readers import spoken
 
 State = Literal["correlated", "uncorrelated", "intercept"]
 VARIANTS_FOR_A_VARIANCE = 5
@@ -187,9 +188,10 @@ def _has_slopes(rows: pd.DataFrame, factor: str, kind: str, remarks: list[str]) 
         return False
     supported = is_enough(rows, ["item_condition"])
     if not supported and kind == "people":
-        amount = said_few(rows, "answers of people")
+        readers = apa.listing([spoken(str(group)) for group in rows["reader_group"].unique()])
+        amount = said_few(rows, f"answers of {readers}")
         remarks.append(
-            f"Items have {amount} per condition (median), so the model has no slope of {factor} by item."
+            f"Items have {amount} per condition (median), so the model has no by-item slope of {factor}."
         )
     return supported
 

@@ -542,9 +542,6 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         "nouns": list(dict.fromkeys(f"in {analysis.plan.measure.subject}" for analysis in estimated)),
         "units": list(dict.fromkeys(analysis.plan.measure.unit_of_difference for analysis in estimated)),
         "several_groups": any(len(analysis.groups) > 1 for analysis in estimated),
-        "raw_subjects": list(
-            dict.fromkeys(analysis.plan.measure.subject for analysis in estimated if analysis not in shares)
-        ),
         "machine": _machines({group for analysis in estimated for group in analysis.groups}, used),
         "has_machines": _machines(set(used.loc[~never_answered(used), "reader_group"]), used),
         "intervals": _intervals_of_people(tables, people),

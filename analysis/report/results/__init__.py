@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from analysis import apa
 from analysis.descriptives import ConditionMean
 from analysis.multiple_comparisons import family_name
-from analysis.plan import ALPHA, COVARIATES, Measure, remarks_about
+from analysis.plan import ALPHA, COVARIATES, RATING, Measure, remarks_about
 from analysis.random_structure import on_models_in_general
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level, is_tied, where_told
@@ -145,11 +145,12 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
     """Write the means of one reader, of accuracy and times with their SD."""
     measure, group, kind = analysis.plan.measure, cells[0].group, cells[0].kind
     spread = words_of_direction(measure) is not None
-    times, places = (1, 2) if measure.logged else (100, 1)
+    has_sd = spread or measure == RATING
+    times, places = (1, 2) if measure.logged or measure == RATING else (100, 1)
     pairs = [
         (
             mean_in_words(cell.mean, measure),
-            apa.number(times * cell.sd, places) if spread and np.isfinite(cell.sd) else "",
+            apa.number(times * cell.sd, places) if has_sd and np.isfinite(cell.sd) else "",
         )
         for cell in cells
     ]
