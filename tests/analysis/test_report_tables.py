@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 from markupsafe import Markup
 
-from analysis import apa
+from analysis import apa, load
 from analysis.mixed import Note
+from analysis.plan_runner import carry_out
+from analysis.planned import plans
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.document import Document
 from analysis.report.fit_warnings import in_words
@@ -25,8 +27,11 @@ from analysis.report.numbering import (
     in_order,
     refusal,
 )
+from analysis.report.results.tables import contrast_table
 from analysis.report.terms import term_in_words
 from analysis.report.write import render_document
+from tests.analysis.conftest import Make
+from tests.analysis.letter_study import comparison, study_rows
 
 TABLES = """
 shares:
@@ -265,3 +270,14 @@ def test_warnings_of_separation_name_effects_as_tables_do(is_check: bool) -> Non
     said = in_words(Note("large_se", terms=("(Intercept)", "positioninitial")), analysis)  # type: ignore[arg-type]
     assert "Intercept (people, intact) and initial vs. intact" in said
     assert ("check" in said) is is_check and "(Intercept)" not in said
+
+
+def test_a_note_tells_where_differences_of_readers_are_not_those_of_the_rows_above(handover: Make) -> None:
+    rows = study_rows(human=6, models=("restorer",), items=12, timeouts=0.0)
+    unasked = (rows["reader"] == "restorer") & (rows["item_id"] == "s01") & (rows["position"] == "final")
+    planned = comparison("final - intact", between=["human", "restorer"])
+    notes = []
+    for part in (rows, rows[~unasked]):
+        tables = load(handover(part, planned=planned))
+        notes.append(contrast_table(carry_out(plans(tables)[0], tables), "t").note)
+    assert len(notes[1]) > len(notes[0])

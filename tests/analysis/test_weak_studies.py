@@ -24,7 +24,7 @@ from analysis.report.numbering import ReportContent
 from analysis.report.results import verdict
 from analysis.report.write import render
 from analysis.results import Analysis
-from tests.analysis.letter_study import PLANNED, study_rows, trial, write_handover
+from tests.analysis.letter_study import PLANNED, comparison, study_rows, trial, write_handover
 from tests.analysis.measured_study import RECOVERED_WORDS, typed_study
 
 pytestmark = [
@@ -223,3 +223,19 @@ def test_sessions_without_a_trial_are_counted_in_the_flow(tmp_path: Path) -> Non
     assert content.flow.table.columns == ("", "People", "late", "early")
     assert ["".join(row[1:]) for row in content.flow.table.rows[:3]] == ["411", "111", "210"]
     assert "leading space yes" in words
+
+
+def test_contrasts_with_one_participant_or_two_items_are_named(tmp_path: Path) -> None:
+    rows = study_rows(human=4, models=("restorer",), items=8, timeouts=0.0)
+    is_human = rows["reader_kind"] == "human"
+    alone = ~rows["position"].isin(["final", "initial"]) | (rows["reader"] == "P001")
+    rows = rows[(is_human & alone) | (~is_human & rows["item_id"].isin(["s01", "s02"]))]
+    planned = {
+        name: comparison("final - initial", "internal - intact", between=[name])["a"]
+        for name in ("human", "restorer")
+    }
+    tables = load(write_handover(tmp_path, rows, planned=planned))
+    people, model = (carry_out(plan, tables, companion=False).remarks for plan in plans(tables))
+    (alone,) = (remark for remark in people if "final − initial" in remark)
+    assert "internal − intact" not in alone
+    assert any("two items" in remark for remark in model)
