@@ -23,7 +23,7 @@ def unjudged(trials: pd.DataFrame, name: str = "correct") -> pd.Series[bool]:
 def never_answered(trials: pd.DataFrame) -> pd.Series[bool]:
     """Mark the trials of readers of whom no analyzed answer is valid: they have no mean, interval or test."""
     if "never_answered" in trials:
-        return trials["never_answered"].astype(bool)
+        return trials["never_answered"].eq(True)
     return pd.Series(False, index=trials.index)
 
 

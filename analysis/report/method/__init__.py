@@ -52,6 +52,8 @@ LANGUAGES = {
 }  # fmt: skip
 _RULES = {"scrambled_bench": "cao2023", "typobench": "yu2024", "htest": "lee2024htest"}
 """The papers by whose published rules replies are scored."""
+_UNSCORED = {"unparsed": "unreadable"}
+"""What replies that could not be scored are called where their status is jargon."""
 _SETTINGS = {
     ("device", "cpu"): "a CPU as the device", ("device", "cuda"): "a GPU as the device",
     ("dtype", "float32"): "32-bit floating point", ("dtype", "float16"): "16-bit floating point",
@@ -320,7 +322,12 @@ def _one_model(name: str, entry: Mapping[str, Any], model_trials: pd.DataFrame) 
         if never_answered(model_trials).any():
             gave = f"returned {apa.worded(replies, 'reply', 'replies')}" if replies else "returned no reply"
             kinds = statuses[~statuses.isin(_NO_REPLY) & never_answered(model_trials)].value_counts()
-            reasons = apa.listing([f"{apa.count(int(count))} {name}" for name, count in kinds.items()])
+            reasons = apa.listing(
+                [
+                    apa.worded(int(count), said := _UNSCORED.get(name, name), said)
+                    for name, count in kinds.items()
+                ]
+            )
             why = f", none of which could be scored ({reasons})" if replies else ""
         done.append(f"{gave} in {sessions}{why}")
     return {
