@@ -128,6 +128,9 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
     if "text" not in tables.factors:
         raise unknown_name("factor:", "text", tables.factors)
     measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
+    # the paper measures a missing text as an empty one
+    is_given = measured["response_status"] == "valid"
+    measured = measured.assign(ed_given=measured["ed_given"].where(is_given, measured["characters"]))
     chosen = asked(tables.trials)
     chosen = chosen[chosen["trial_type"] == "choose"]
     right = failures_as_wrong(chosen)
