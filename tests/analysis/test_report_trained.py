@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ def test_every_cell_has_its_test(of_h_test: Chapter) -> None:
     assert len(rows_in(tests)) == 5 * 6 and tests.drawn
 
 
+def test_training_runs_that_differ_in_their_batches_are_described_together(tmp_path: Path) -> None:
+    tables = h_test_study(tmp_path, FIVE[:2])
+    file = tmp_path / "tuning" / "each-palindrome" / "tuning.json"
+    record = json.loads(file.read_text("utf-8"))
+    record["schedule"]["batch_tokens"] = 2725
+    file.write_text(json.dumps(record), "utf-8")
+    chapter = chapter_of(write, tables)
+    methods = words_in(replace(chapter, blocks=chapter.methods))
+    assert methods.count("AdamW") == 1 and "512 to 2,725 tokens" in methods
+
+
 def test_scrambled_text_is_set_against_base_and_control(tmp_path: Path) -> None:
     chapter = chapter_of(write, scrambled_study(tmp_path, items=25))
     (base, nine), (control, six) = rows_by_head(
@@ -85,6 +97,7 @@ def test_the_answer_of_a_study_with_trained_models_compares_them_with_their_base
     ]
     assert "base" in first.question and len(over_all) == 4
     assert second.text in words_in(of_h_test), "the chapter has the same sentence"
+    assert "five tasks" in first.question and "35.0 points" in first.text, "what was trained is in the answer"
     by_condition = gather(scrambled_study(tmp_path, items=25))
     (question, text), *others = by_condition.leading
     assert not others and "base" in question and "ft-rs" in text and "ft-ori" not in text

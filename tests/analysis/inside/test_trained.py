@@ -88,7 +88,7 @@ def test_cells_are_shares_right_and_tests_agree_with_their_intervals(h_test: Tab
         assert cell.compared.difference == pytest.approx(gains.mean())
         if (gains != 0).sum() >= 5:
             assert cell.compared.p == pytest.approx(stats.ttest_1samp(gains, 0.0).pvalue)
-        assert (cell.compared.p < 0.05) == (cell.compared.low * cell.compared.high > 0)
+        assert (cell.p_adjusted < 0.05) == (cell.compared.low * cell.compared.high > 0)
     assert [one.p_adjusted for one in made.cells] == pytest.approx(
         stats.false_discovery_control([one.compared.p for one in made.cells], method="bh")
     )
@@ -103,6 +103,7 @@ def test_gains_in_domain_stand_out_from_the_rest(h_test: Tables) -> None:
     assert (found.within, found.across) == (pytest.approx(0.35), pytest.approx(0.0))
     assert found.low < found.difference < found.high
     assert found.p == found.smallest_p == pytest.approx(1 / 120)
+    assert diagonal(np.eye(2)).smallest_p == 1, "both orders of two trainings are equally far from their mean"
 
 
 def test_orders_of_trainings_give_the_exact_p() -> None:
@@ -137,7 +138,7 @@ def test_recovery_rates_are_compared_over_the_same_items(scrambled: Tables) -> N
     levels = {"100%": "RS", "KF": "KF", "KFL": "KFL"}
     for one in found:
         apart = RESTORED[one.second][levels[one.condition]] - RESTORED[one.first][levels[one.condition]]
-        assert (one.p_adjusted < 0.05) is (apart > 0.1)
+        assert (one.p_adjusted < 0.05) is (apart > 0.1) is (one.low * one.high > 0)
 
 
 def test_the_mixed_model_finds_what_training_does_and_where(scrambled: Tables) -> None:

@@ -504,8 +504,11 @@ def _adjusted(rows: Sequence[Row], kinds: Mapping[str, str] | None = None) -> li
     """Return comparisons with Benjamini-Hochberg's p; with ``kinds`` those of baselines, which are not data, only if alone."""
     if kinds is not None:
         rows = [row for row in rows if kinds[row["reader"]] != "baseline"] or rows
-    p = corrected(np.array([row["p"] for row in rows]), "BH")
-    return [row | {"adjusted": float(value)} for row, value in zip(rows, p, strict=True)]
+    found = paper.agreeing(rows).to_dict("records")
+    return [
+        row | {"low": max(new["low"], -1.0), "high": min(new["high"], 1.0), "adjusted": new["p_adjusted"]}
+        for row, new in zip(rows, found, strict=True)
+    ]
 
 
 def _compared(run: TestRun) -> Iterator[Block]:

@@ -18,6 +18,7 @@ from analysis.answers import is_valid
 from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
 from analysis.exclusions import FILLER, RULE
 from analysis.intervals import over_items, reach, share_over_items
+from analysis.multiple_comparisons import with_adjusted
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, joined_beside
 
@@ -132,6 +133,8 @@ class Paired:
     changed: int  # items whose share right differs
     p: float
     p_equal: float  # larger p of two one-sided tests against the bound; NaN without a bound
+    se: float
+    df: float
 
 
 def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None) -> Paired | None:
@@ -150,7 +153,15 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
     before, after = items.mean(axis=0).tolist()
     p_equal = np.nan if bound is None else result.equivalence_p(bound)
     changed = int((items[:, 0] != items[:, 1]).sum())
-    return Paired(len(items), before, after, result.value, low, high, changed, result.p(), p_equal)
+    ends_and_test = low, high, changed, result.p(), p_equal, result.se, result.df
+    return Paired(len(items), before, after, result.value, *ends_and_test)
+
+
+def agreeing(compared: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return Benjamini and Hochberg's p of differences, each with ``se`` and ``df``, and intervals that agree with them."""
+    columns = ["difference", "se", "df", "p", "low", "high"]
+    table = pd.DataFrame(compared, columns=columns, dtype=float).rename(columns={"difference": "estimate"})
+    return with_adjusted(table, "low", "high")
 
 
 @dataclass(frozen=True)
@@ -163,6 +174,8 @@ class MakingContrast:
     low: float
     high: float
     p: float
+    se: float
+    df: float
     p_equal: float = np.nan  # larger p of two one-sided tests against the bound; NaN without a bound
 
 
@@ -185,9 +198,8 @@ def between_makings(
     half = reach(se, df)
     p = float(2 * stats.t.sf(abs(mean) / se, df))
     p_equal = np.nan if bound is None else float(stats.t.sf((bound - abs(mean)) / se, df))
-    return MakingContrast(
-        len(cells), int(cells["size"].to_numpy().sum()), mean, mean - half, mean + half, p, p_equal
-    )
+    n_items = int(cells["size"].to_numpy().sum())
+    return MakingContrast(len(cells), n_items, mean, mean - half, mean + half, p, se, df, p_equal)
 
 
 def mean_with_ends(rows: pd.DataFrame) -> tuple[float, float, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -70,25 +70,39 @@ def answers(tables: Tables) -> list[tuple[Markup, Markup]]:
     asked_h_test, seed = asked(tables), int(tables.dictionary.get("seed") or 0)
     found: list[tuple[Markup, Markup]] = []
 
-    def answered(base: str, what: str, rows: list[dict[str, Any]], *, by_condition: bool = False) -> None:
-        differ = sorted(
-            (row for row in rows if row["p_adjusted"] < ALPHA), key=lambda row: -abs(row["difference"])
+    def answered(
+        base: str,
+        what: str,
+        rows: list[dict[str, Any]],
+        own: Sequence[dict[str, Any]] = (),
+        *,
+        by_condition: bool = False,
+    ) -> None:
+        differ, own_differ = (
+            sorted((row for row in some if row["p_adjusted"] < ALPHA), key=lambda row: -abs(row["difference"]))
+            for some in (rows, own)
         )
         facts = {"base": base, "what": what, "by_condition": by_condition, "rows": rows, "differ": differ}
+        facts |= {"own": own, "own_differ": own_differ}
         found.append((LAYOUT.sentences("answer_question", **facts), LAYOUT.sentences("answer", **facts)))
 
     for family in inside.families(tables):
         transfer = None if asked_h_test is None else inside.transfer(asked_h_test.trials, family, seed=seed)
         if transfer is not None and transfer.averages:
-            rows = [
-                {
-                    "name": score.model.group,
-                    "p_adjusted": score.p_adjusted,
-                    **{end: 100 * getattr(score.compared, end) for end in ("difference", "low", "high")},
-                }
-                for score in transfer.averages
-            ]
-            answered(family.base, "accuracy", rows)
+            rows, own = (
+                [
+                    {
+                        "name": score.model.group,
+                        "p_adjusted": score.p_adjusted,
+                        **{end: 100 * getattr(score.compared, end) for end in ("difference", "low", "high")},
+                    }
+                    for score in scores
+                ]
+                for scores in (transfer.averages, [cell for cell in transfer.cells if cell.in_domain])
+            )
+            number = len(transfer.tasks)
+            over = f" over all items of the {apa.worded(number, 'task')}" if number > 1 else ""
+            answered(family.base, f"accuracy{over}", rows, own if number > 1 else ())
             if transfer.diagonal is not None:
                 told = ("answer_question_of_domain", "domain")
                 question, answer = (LAYOUT.sentences(name, diagonal=transfer.diagonal) for name in told)
@@ -135,6 +149,7 @@ def _told_of(family: inside.ModelFamily) -> dict[str, Any]:
     ways: dict[str, list[inside.Trained]] = {}
     for model in recorded:
         ways.setdefault(repr(_way(model)), []).append(model)
+    batches = {way: sorted({batch for one in alike if (batch := _batch(one))}) for way, alike in ways.items()}
     on_texts = [model.settings for model in recorded if model.rule is not None]
     left_out = [_about(model).get("samples_left_out") for model in recorded if model.task is None]
     counts = sorted(
@@ -149,12 +164,13 @@ def _told_of(family: inside.ModelFamily) -> dict[str, Any]:
         "ways": [
             {
                 **_way(alike[0]),
+                "batches": batches[way],
                 "is_one": len(alike) == 1 or is_one_way,
                 "who": "Each"
                 if is_one_way and len(alike) > 1
                 else apa.listing([model.group for model in alike]),
             }
-            for alike in ways.values()
+            for way, alike in ways.items()
         ],
         "same_texts": len(on_texts) > 1 and len(same) == 1,
         "has_tasks": any(model.task for model in recorded),
@@ -212,9 +228,16 @@ def _way(trained: inside.Trained) -> dict[str, Any]:
         "is_ours": is_ours,
         "is_task": trained.task is not None,
         "epochs": int(schedule.get("epochs") or settings.get("epochs") or 0),
-        "batch": (schedule.get("batch_tokens") or settings.get("batch_tokens")) if is_ours else None,
         "length": schedule.get("sequence_length") or settings.get("sequence_length"),
     }
+
+
+def _batch(trained: inside.Trained) -> int | None:
+    """Return the tokens of a batch, which follow from the records; None if a provider chose them."""
+    if str(trained.settings.get("use", "")).startswith("openai:"):
+        return None
+    tokens = (trained.record.get("schedule") or {}).get("batch_tokens") or trained.settings.get("batch_tokens")
+    return None if tokens is None else int(tokens)
 
 
 def _transfer(

@@ -20,9 +20,8 @@ from analysis.measures.accuracy import accuracy, asked
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, LikelihoodRatio, fit, likelihood_ratio_test
-from analysis.mixed.inference import corrected
 from analysis.tables import Tables, found_above
-from experiment.papers.h_test.chapter.measures import FEWEST_ITEMS, TASKS, Paired, in_common, paired
+from experiment.papers.h_test.chapter.measures import FEWEST_ITEMS, TASKS, Paired, agreeing, in_common, paired
 from experiment.papers.scrambled_bench.chapter.measures import study_parts, trials_of
 from stimuli.errors import UserError, reason_of
 from stimuli.seeds import stable_seed
@@ -158,6 +157,8 @@ class ModelDifference:
     low: float
     high: float
     p: float
+    se: float
+    df: float
     p_adjusted: float = np.nan
 
 
@@ -242,10 +243,8 @@ def differences(part: TrainedMaterials, family: ModelFamily) -> list[ModelDiffer
     compare = _recovered if part.measure == RECOVERY else _right
     compared = [compare(part, condition, *pair) for condition in part.levels.values() for pair in pairs]
     estimable = [difference for difference in compared if difference is not None]
-    adjusted = corrected(np.array([difference.p for difference in estimable]), "BH")
-    return [
-        replace(difference, p_adjusted=float(p)) for difference, p in zip(estimable, adjusted, strict=True)
-    ]
+    ends = agreeing([vars(difference) for difference in estimable])[["low", "high", "p_adjusted"]].to_dict("records")
+    return [replace(difference, **found) for difference, found in zip(estimable, ends, strict=True)]
 
 
 _KEYS = ["set", "item_id"]
@@ -259,10 +258,10 @@ def _right(
     comparison = paired(rows[rows[GROUP] == first], rows[rows[GROUP] == second])
     if comparison is None:
         return None
-    shares = ("first", "second", "difference", "low", "high")
-    one, other, apart, low, high = (100 * getattr(comparison, name) for name in shares)
-    n, p = comparison.items, comparison.p
-    return ModelDifference(condition, first, second, against, n, one, other, apart, low, high, p)
+    shares = ("first", "second", "difference", "low", "high", "se")
+    *points, se = (100 * getattr(comparison, name) for name in shares)
+    of_test = comparison.p, se, comparison.df
+    return ModelDifference(condition, first, second, against, comparison.items, *points, *of_test)
 
 
 def _recovered(
@@ -282,12 +281,12 @@ def _recovered(
     # what an item adds to a rate of sums, to first order
     parts = rates + (shown * (1 - rates) - answered) / shown.mean(axis=0)
     gains = 100 * (parts[:, 1] - parts[:, 0])
-    low, high, p = gains[0], gains[0], float(gains[0] == 0)
+    low, high, p, se = gains[0], gains[0], float(gains[0] == 0), 0.0
     if gains.std() > 0:
         test = stats.ttest_1samp(gains, 0.0)
-        low, high, p = *test.confidence_interval(), float(test.pvalue)
+        low, high, p, se = *test.confidence_interval(), float(test.pvalue), float(stats.sem(gains))
     before, after = (100 * rates).tolist()
-    estimates = before, after, after - before, float(low), float(high), p
+    estimates = before, after, after - before, float(low), float(high), p, se, float(len(items) - 1)
     return ModelDifference(condition, first, second, against, len(items), *estimates)
 
 
@@ -353,7 +352,7 @@ class Diagonal:
     low: float
     high: float
     p: float  # two-sided: differences as far from 0 when trainings are assigned to test tasks in other orders
-    smallest_p: float  # the smallest that so many tasks allow
+    smallest_p: float  # the smallest that any order of these gains could have
 
 
 def diagonal(gains: NDArray[np.float64], seed: int = 0) -> Diagonal:
@@ -365,9 +364,11 @@ def diagonal(gains: NDArray[np.float64], seed: int = 0) -> Diagonal:
     orders = itertools.permutations(range(n)) if is_exact else (rng.permutation(n) for _ in range(ORDERS))
     sums = gains[np.arange(n), np.array(list(orders))].sum(axis=1)
     # every cell stands on the diagonal of as many orders as every other: the mean over all orders is total / n
-    far = np.abs(sums - total / n) >= abs(trace - total / n) - 1e-12
-    observed = 0 if is_exact else 1
-    p, least = float((far.sum() + observed) / (len(far) + observed)), 1.0 / (len(far) + observed)
+    apart, observed = np.abs(sums - total / n), 0 if is_exact else 1
+    p, least = (
+        float(((apart >= reached - 1e-12).sum() + observed) / (len(apart) + observed))
+        for reached in (abs(trace - total / n), apart.max())
+    )
     within, across = trace / n, (total - trace) / (n * n - n)
     return Diagonal(n, within, across, within - across, nan, nan, p, least)
 
@@ -445,8 +446,11 @@ def _by_task(rows: pd.DataFrame, tasks: Sequence[str]) -> pd.Series[float]:
 
 
 def _adjusted(scores: Sequence[tuple[str, Trained, Paired]]) -> tuple[TrainedScore, ...]:
-    adjusted = corrected(np.array([score.p for *_, score in scores]), "BH")
-    return tuple(TrainedScore(*score, float(p)) for score, p in zip(scores, adjusted, strict=True))
+    found = agreeing([vars(score) for *_, score in scores])
+    return tuple(
+        TrainedScore(task, model, replace(score, low=max(row["low"], -1.0), high=min(row["high"], 1.0)), row["p_adjusted"])
+        for (task, model, score), row in zip(scores, found.to_dict("records"), strict=True)
+    )
 
 
 def _item_gains(base: pd.DataFrame, trained: pd.DataFrame) -> pd.Series[float]:
