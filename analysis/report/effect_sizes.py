@@ -49,6 +49,12 @@ class ResponseScaleEffect:
         return write(min(self.values)), write(max(self.values))
 
     @property
+    def tied(self) -> str:
+        """Effects that are equal apart from their sign."""
+        values = " or ".join(dict.fromkeys(self._extremes))
+        return f"an odds ratio of {values}" if self.scale == ODDS else f"{values}{self.unit}"
+
+    @property
     def is_single(self) -> bool:
         """Whether all effects are printed with the same number."""
         least, most = self._extremes

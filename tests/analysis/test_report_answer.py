@@ -38,7 +38,7 @@ from analysis.report.nodes import Facts, Paragraph, PlannedFinding
 from analysis.report.numbering import ExhibitNumbers, ReportContent
 from analysis.report.planned_effects import planned_effects
 from analysis.report.provenance import _estimates
-from analysis.report.results import MOST_SINGLY, differences, paragraphs, runs
+from analysis.report.results import MOST_SINGLY, differences, of_many_conditions, paragraphs, runs
 from analysis.results import Contrast, Equivalence
 from analysis.robustness import (
     BY_ITEMS,
@@ -260,6 +260,23 @@ def test_what_no_plan_asked_is_answered_for_these_data_alone(content: ReportCont
     assert not plain_text(found.text).startswith(("Yes", "Probably")) and "these data" in plain_text(
         found.text
     )
+
+
+def test_largest_differences_that_are_tied_are_counted_with_all_their_values(content: ReportContent) -> None:
+    models = [f"m{number}" for number in range(5)]
+    section = crowded(content, dict.fromkeys(models, 3)).planned[0]
+    first, *others = section.analysis.contrasts
+    kinds = dict.fromkeys(models, "model")
+    turned = [
+        replace(one, estimate=-one.estimate, p_adjusted=0.002) if one.first == "c25" else one
+        for one in others
+        if one.groups != ("m4",)
+    ]
+    last = [one for one in others if one.groups == ("m4",)]
+    text = plain_text(of_many_conditions([first, *turned, *last], section.analysis, kinds))
+    size = felt([last[-1]], section.analysis.plan.measure)
+    assert "5 largest differences" in text and size.value in text and ".002" in text
+    assert "CI" not in text, "no interval is that of all"
 
 
 def test_of_many_models_every_comparison_is_told_in_one_run_of_one_outcome(tmp_path: Path) -> None:

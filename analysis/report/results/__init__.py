@@ -483,14 +483,13 @@ def _of_reader(contrasts: Sequence[Contrast], analysis: Analysis, kinds: Kinds, 
     shown = differ or contrasts
     greatest, smallest = max(map(_size, shown)), min(map(_size, shown))
 
-    def told_of(size: float) -> Markup:
+    def told_of(size: float) -> tuple[Markup, int]:
         extreme = [contrast for contrast in shown if is_tied(_size(contrast), size)]
-        return Markup(
-            where_told(
-                ((str(escape(one.first)), str(_in_brackets(one, analysis, brief))) for one in extreme),
-                "{where} ({value})",
-            )
+        told = where_told(
+            ((str(escape(one.first)), str(_in_brackets(one, analysis, brief))) for one in extreme),
+            "{where} ({value})",
         )
+        return Markup(told), len(extreme)
 
     lower = sum(contrast.estimate < 0 for contrast in differ)
     words = zip(direction or ("lower", "higher"), (lower, len(differ) - lower), strict=True)
@@ -526,8 +525,9 @@ def _of_models(
         least_of=order[0][0].groups[-1],
         most_of=order[-1][0].groups[-1],
         many=max(len(contrasts) for contrasts in by_model),
-        greatest=greatest if len(greatest) <= MOST_DIFFERENCES_NAMED else greatest[:1],
-        tied=len(greatest),
+        greatest=greatest,
+        most_named=MOST_DIFFERENCES_NAMED,
+        size=felt(greatest, analysis.plan.measure),
         in_brackets=lambda contrast: _in_brackets(contrast, analysis, brief),
         **_compared([contrasts[0] for contrasts in by_model], analysis, kinds),
     )

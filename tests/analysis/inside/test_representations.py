@@ -97,6 +97,23 @@ def test_states_of_the_last_token_are_taken_and_told_where_no_means_were_kept(tm
     folder = representation_study(tmp_path / "study", models={"one": (0, 3)}, items=10, position="last")
     chapter = chapter_of(write, load(folder / "reports" / "data"))
     assert "last token" in tables_in(chapter)["representations_scramble"].note
+    (methods,) = chapter.methods
+    assert "last token" in methods and "over the tokens" not in methods
+    assert "Finn et al." not in methods, "one model is compared with no other"
+
+
+def test_layers_of_equal_states_are_left_out_of_means_of_centred_cosines(tmp_path: Path) -> None:
+    folder = representation_study(tmp_path / "study", models={"one": (0, 4)}, items=10)
+    (file,) = (folder / "states").glob("*/layer_00.npy")
+    states = np.load(file)
+    np.save(file, np.repeat(states[:1], len(states), axis=0))
+    chapter = chapter_of(write, load(folder / "reports" / "data"))
+    laid = tables_in(chapter)["representations_scramble"]
+    values = {row[0]: row[4].values[0] for row in laid.rows[1:]}
+    assert np.isfinite(list(values.values())).all() and "layer 0" in laid.note
+    del values["different items"]
+    least, most = min(values, key=values.__getitem__), max(values, key=values.__getitem__)
+    assert re.search(rf"one: [^(;]*{least} \([^;]*{most} \(", words_in(chapter))
 
 
 def test_few_items_have_maps_and_a_study_without_states_has_no_chapter(tmp_path: Path) -> None:

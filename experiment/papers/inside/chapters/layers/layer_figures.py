@@ -230,7 +230,7 @@ def _patterns(panels: Sequence[Panel], norms: Sequence[Normalize]) -> Figure:
             0.02, 1 - (top + 0.12) / total_height, panel.title, fontsize=9.5, weight="bold", va="center"
         )
         maps = (panel.cosine, panel.apart), (panel.centred, panel.apart_centred)
-        for column, head in enumerate(("Cosine with the intact text", "Centred cosine")):
+        for column, head in enumerate(("Cosine with the intact text", "Centered cosine")):
             axes = axes_at(figure, left + column * (wide + GAP), y, wide, panel.tall)
             _map(axes, *maps[column], norms[column])
             axes.set_title(head, fontsize=8.5, weight="normal", pad=3)

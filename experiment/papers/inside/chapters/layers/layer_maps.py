@@ -326,13 +326,18 @@ class SeveralModels:
 
 def cells(of_items: NDArray[np.floating], seed: int) -> MapIntervals:
     """Average a model's items in each cell, with intervals; items are drawn with all their cells."""
-    with_mean = np.concatenate([of_items, of_items.mean(axis=2, keepdims=True)], axis=2).astype(float)
+    with_mean = np.concatenate([of_items, over_layers(of_items)[..., None]], axis=2).astype(float)
     value = means(with_mean)
     draws = np.full((1, value.size), np.nan)
     if len(with_mean) > 1:
         draws = resampled_means(with_mean.reshape(len(with_mean), -1), seed)
     counts = np.isfinite(with_mean).sum(axis=0)[:, -1].astype(np.int64)
     return MapIntervals(value, *percentile_ends(draws.reshape(-1, *value.shape)), counts)
+
+
+def over_layers(values: NDArray[np.floating]) -> Array:
+    """Average over layers, the last axis, those that have a value: equal states have no centred cosine."""
+    return means(np.moveaxis(values, -1, 0))
 
 
 def accuracy_of(trials: pd.DataFrame, represented: Represented) -> Array:
@@ -347,7 +352,7 @@ def accuracy_of(trials: pd.DataFrame, represented: Represented) -> Array:
 
 def with_accuracy(represented: Represented, accuracy: Array, study: str) -> tuple[float, float, int]:
     """Correlate ranks of the mean centred cosine and of accuracy over conditions; p is one-sided."""
-    cosine = represented.pattern.map(centred=True).mean(axis=1)
+    cosine = over_layers(represented.pattern.map(centred=True))
     is_finite = np.isfinite(cosine) & np.isfinite(accuracy)
     if is_finite.sum() < FEWEST_CONDITIONS:
         return float("nan"), float("nan"), int(is_finite.sum())

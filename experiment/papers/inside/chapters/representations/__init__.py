@@ -47,6 +47,7 @@ def write(material: Material) -> Chapter | None:
     used = tables.trials[tables.trials["excluded_reason"].isna()]
     blocks: list[Block] = []
     groups: list[str] = []
+    every_map: list[layer_maps.Represented] = []
     for factor, names in tables.factors.items():
         present = [name for name in names if (used[factor] == name).any()]
         if len(present) < 2:
@@ -56,7 +57,14 @@ def write(material: Material) -> Chapter | None:
         if maps:
             blocks += _of_factor(maps, tables)
             groups += [model_map.group for model_map in maps]
-    return LAYOUT.chapter("representations", blocks, groups, material.kinds)
+            every_map += maps
+    methods = LAYOUT.sentences(
+        "methods",
+        places={model_map.position for model_map in every_map},
+        models=len(set(groups)),
+        sets=len({model_map.part for model_map in every_map}),
+    )
+    return LAYOUT.chapter("representations", blocks, groups, material.kinds, [methods])
 
 
 def _of_factor(maps: Sequence[layer_maps.Represented], tables: Tables) -> Iterator[Block]:
@@ -68,6 +76,7 @@ def _of_factor(maps: Sequence[layer_maps.Represented], tables: Tables) -> Iterat
         "factor": maps[0].factor,
         "intact": maps[0].intact,
         "has_answers": any(np.isfinite(report.accuracy).any() for report in reports),
+        "equal": sorted({layer for report in reports for layer in _equal_layers(report)}),
     }
     title, note = LAYOUT.caption("maps", **values)
     reliabilities = [report.halves[0].cosine for report in reports if np.isfinite(report.halves[0].cosine)]
@@ -147,15 +156,22 @@ def _panel(report: MapReport) -> Panel:
     )
 
 
+def _equal_layers(report: MapReport) -> list[int]:
+    """Return the layers in which all states of a model are equal, so that none has a centred cosine."""
+    is_without = np.isnan(report.centred.value[:, :-1]).all(axis=0)
+    return [int(layer) for layer in np.flatnonzero(is_without)]
+
+
 def _nearest(report: MapReport) -> dict[str, Any]:
     """Return the conditions from the farthest to the nearest with their cosines, and what different items have."""
     pattern = report.found.pattern
     raw, centred = report.raw.value[:, -1], report.centred.value[:, -1]
     ordered = [
         {"name": pattern.conditions[int(at)], "raw": raw[at], "centred": centred[at]}
-        for at in np.argsort(centred)
+        for at in np.argsort(centred if np.isfinite(centred).any() else raw)
     ]
-    apart = {"apart": float(pattern.apart.mean()), "apart_centred": float(pattern.apart_centred.mean())}
+    names = ("apart", "apart_centred")
+    apart = {name: float(layer_maps.over_layers(getattr(pattern, name))) for name in names}
     return {"title": report.title, "ordered": ordered, "by_accuracy": report.by_accuracy, **apart}
 
 
@@ -178,7 +194,7 @@ def _rows(report: MapReport, layers: Sequence[int]) -> Iterator[dict[str, Any]]:
     facts = {"condition": DIFFERENT, "items": len(pattern.items), "accuracy": None}
     for at in layers:
         raw, centred = (
-            values.mean() if at < 0 else values[at] for values in (pattern.apart, pattern.apart_centred)
+            layer_maps.over_layers(values) if at < 0 else values[at] for values in (pattern.apart, pattern.apart_centred)
         )
         yield {**head, **facts, "layer": at, "raw": [float(raw)], "centred": [float(centred)]}
 
