@@ -94,10 +94,16 @@ LONGEST = 42  # the most letters that the key shows
 
 
 def sensitivity_figure(
-    name: str, cells: pd.DataFrame, readers: pd.DataFrame, factor: str | None, signal: str, other: str
+    name: str,
+    cells: pd.DataFrame,
+    readers: pd.DataFrame,
+    factor: str | None,
+    order: Sequence[str],
+    signal: str,
+    other: str,
 ) -> Drawing:
     """Draw d' against the criterion of every reader group in every level."""
-    levels = list(dict.fromkeys(cells["level"]))
+    levels = [level for level in order or [""] if (cells["level"] == level).any()]
     kinds = dict(zip(map(str, cells["reader_group"]), map(str, cells["kind"]), strict=True))
     look = shown_of(kinds, set(cells.dropna(subset=["criterion", "d_prime"])["reader_group"].map(str)))
     if len(look) > LOOKS_APART:

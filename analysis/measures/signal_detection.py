@@ -423,9 +423,11 @@ class ProbitModel:
 def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> ProbitModel | list[str]:
     """Fit response by truth x condition x reader group; return why, in sentences, if that is impossible."""
     rows = classes.trials[classes.trials[factor].isin(list(levels))]
-    groups, model_levels, remarks = _in_model(rows, factor, levels, classes)
+    groups, model_levels, remarks, absent = _in_model(rows, factor, levels, classes)
     if len(model_levels) < 2:
-        return [*remarks, f"No model of responses by {factor}: fewer than two of its levels can be compared."]
+        why = "because fewer than two conditions could be compared"
+        return [*remarks, f"Responses by {factor} were not modeled, {why}."]
+    remarks += [f"The model of responses by {factor} does not include {apa.listing(absent)}."] if absent else []
     rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(model_levels)]
     rows, drawn = _drawn(rows)
     remarks += [drawn] if drawn else []
@@ -462,7 +464,8 @@ def _repeats_itself(rows: pd.DataFrame, factor: str) -> bool:
 
 def _in_model(
     rows: pd.DataFrame, factor: str, levels: Sequence[str], classes: Classes
-) -> tuple[list[str], list[str], list[str]]:
+) -> tuple[list[str], list[str], list[str], list[str]]:
+    """Return the groups and levels of the model, why conditions have no d′, and the readers that it does not include."""
     kinds = kinds_of(rows) if len(rows) else {}
     candidates = [group for group in group_order(rows) if kinds[group] in DATA_KINDS] if kinds else []
     if not any(kinds[group] == "human" for group in candidates):
@@ -472,7 +475,8 @@ def _in_model(
     shares = said_signal.groupby([valid[GROUP], valid[factor], valid["answer"]]).mean()
     groups: list[str] = []
     model_levels: list[str] = []
-    remarks = []
+    remarks: list[str] = []
+    absent: list[str] = []
     for group in candidates:
         answers = (classes.signal, classes.other)
         usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in answers)]
@@ -487,16 +491,16 @@ def _in_model(
             remarks.append(f"In {where}, {reason.format(spoken(group))}.")
         if usable and kinds[group] == "model" and _repeats_itself(valid[valid[GROUP] == group], factor):
             remarks.append(
-                f"The model of responses by {factor} does not include {spoken(group)}, which gave the same answer whenever an item "
-                "was repeated in a condition: the variance of its items would have no limit."
+                f"Answers of {spoken(group)} cannot be modeled, because they were the same whenever an item was repeated in a "
+                "condition: the variance of items would have no limit."
             )
         elif not groups and len(usable) > 1:
             groups, model_levels = [group], usable
         elif groups and set(model_levels) <= set(usable):
             groups.append(group)
         else:
-            remarks.append(f"The model of responses by {factor} does not include {spoken(group)}.")
-    return groups, model_levels, remarks
+            absent.append(spoken(group))
+    return groups, model_levels, remarks, absent
 
 
 def _why_unusable(

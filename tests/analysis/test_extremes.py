@@ -54,7 +54,7 @@ def test_a_note_has_dots_only_where_they_are_drawn(pooled: bool) -> None:
         [{"reader_group": "human", **counts, "d_prime": n / 4, "criterion": n / 8} for n in range(4)]
     )
     cells = pd.DataFrame([cell | {"pooled": pooled}])
-    drawing = sensitivity_figure("one", cells, readers, None, "yes", "no")
+    drawing = sensitivity_figure("one", cells, readers, None, [], "yes", "no")
     dots = [len(drawn.get_offsets()) for axes in drawing.figure.axes for drawn in axes.collections]
     assert (len(readers) in dots) is not pooled
     assert ("no dots" in drawing.note) is pooled

@@ -495,6 +495,7 @@ def test_why_a_condition_has_no_z_follows_from_its_counts() -> None:
         "all_alarms": {always},
     }  # fmt: skip
     assert words["all_hits"] == words["all_alarms"] != words["all_a"], "of one class, not of both"
+    assert sum("model" in remark for remark in remarks) == 1, "without a model, nothing is absent from it"
 
 
 def test_missing_answers_are_counted_and_belong_to_neither_rate() -> None:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from analysis import Tables, load
+from analysis.figures.drawing import Drawing
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import (
     ProbitModel,
@@ -122,6 +123,27 @@ def test_a_reader_without_valid_answers_has_no_numbers_and_another_reason_than_o
     assert not re.search("[=–] –|= –", words_in(detected)) and "DeCarlo" in str(detected.methods)
     alone = replace(classes, trials=trials[is_net])
     assert "DeCarlo" not in str(chapter_of(sensitivity.write, alone).methods), "no model was fitted"
+
+
+def test_a_figure_of_sensitivity_has_levels_in_their_order_and_needs_one_estimate(classes: Tables) -> None:
+    trials = classes.trials
+    late = trials[(trials["reader_group"] != "human") | (trials["position"] != "red")]
+    blocks = chapter_of(sensitivity.write, replace(classes, trials=late)).blocks
+    (drawn,) = (block for block in blocks if isinstance(block, Drawing))
+    assert [axes.get_title(loc="left") for axes in drawn.figure.axes] == LEVELS
+    is_first, is_a = trials["position"].isin(LEVELS[:2]), trials["answer"] == "A"
+    one_class = trials[(is_first == is_a) == (trials["reader_group"] == "human")]
+    without = chapter_of(sensitivity.write, replace(classes, trials=one_class))
+    assert not any(isinstance(block, Drawing) for block in without.blocks)
+
+
+def test_few_trials_of_a_class_bound_sensitivity(classes: Tables) -> None:
+    is_human = classes.trials["reader_group"] == "human"
+    trials, others = classes.trials[is_human], classes.trials[~is_human]
+    few = trials[trials.groupby(["reader", "position", "answer"]).cumcount() < 2]
+    said = words_in(chapter_of(sensitivity.write, replace(classes, trials=few)))
+    assert "two trials" in said and "1.93" in said, "z of 2.5/3 minus z of 0.5/3"
+    assert "exceed" not in words_in(chapter_of(sensitivity.write, replace(classes, trials=others)))
 
 
 def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_its_tables(

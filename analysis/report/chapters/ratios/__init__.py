@@ -20,6 +20,7 @@ from analysis.measures.similarity import scored_similarities
 from analysis.names import plain
 from analysis.readers import group_order, in_order, kinds_of
 from analysis.report.blocks import Block, Chapter, Material
+from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED
 from analysis.report.described import with_copies_told
 from analysis.report.layout import ChapterLayout
 from analysis.report.subgroups import of_part, parts_of
@@ -221,9 +222,8 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
         meanings = levels_of(part.of(tables).items, factor, present, tables.dictionary.get("between"))
         readers = chances[chances["kind"] != "baseline"]
         blind = [level for level in meanings.without_evidence if (readers[factor] == level).any()]
-        silent = readers[readers["out_of_context_ratio"] > 0].sort_values(
-            "out_of_context_ratio", kind="stable"
-        )
+        silent = readers[readers["out_of_context_ratio"] > 0]
+        silent = silent[silent["out_of_context_ratio"] >= silent["out_of_context_ratio"].max() - 1e-9]
         values: dict[str, Any] = {"factor": factor, "does": meanings, "kinds": kinds}
         table = LAYOUT.table(
             "chance", chances, plain("chance", factor), shares=OF_SHARES, types=choice_types(trials), **values
@@ -236,7 +236,8 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
             below=readers[readers["verdict"] == "below"].to_dict("records"),
             blind=blind,
             above=readers[readers[factor].isin(blind) & (readers["verdict"] == "above")].to_dict("records"),
-            silent=silent.to_dict("records")[-1:],
+            silent=silent.to_dict("records"),
+            most_named=MOST_DIFFERENCES_NAMED,
             **values,
         )
         if is_first:

@@ -27,6 +27,7 @@ from analysis.report.layout import ChapterLayout
 LAYOUT = ChapterLayout(Path(__file__).parent)
 SPOKEN_LEVELS = 6  # of more, the table and figure alone have the cells
 ALPHA = 0.05
+FEW_TRIALS = 10  # of a class, per participant and condition: with fewer, the correction bounds d′ noticeably
 
 
 def write(material: Material) -> Chapter | None:
@@ -131,13 +132,27 @@ def _described(classes: detection.Classes, factor: str | None, levels: list[str]
             types=choice_types(classes.trials),
         ),
         drawing=sensitivity_figure(
-            stem, cells, readers, factor, classes.signal_in_words, classes.other_in_words
-        ),
+            stem, cells, readers, factor, levels, classes.signal_in_words, classes.other_in_words
+        )
+        if np.isfinite(cells["d_prime"]).any()
+        else None,
+        limit=_limit(cells, readers),
         factor=factor,
         readers=[_ends(group, grouped[group]) for group in spoken_groups],
         flat=_one_answer(cells, kinds),
         kinds=kinds,
     )
+
+
+def _limit(cells: pd.DataFrame, readers: pd.DataFrame) -> tuple[int, float] | None:
+    """Return the most trials per class of a participant and the d′ that so many can reach; None where they are many."""
+    averaged = cells.loc[cells["kind"].isin(PARTICIPANT_KINDS) & ~cells["pooled"], detection.GROUP]
+    counts = readers.loc[readers[detection.GROUP].isin(averaged), ["signals", "others"]]
+    counts = counts[(counts > 0).all(axis=1)].drop_duplicates()
+    if counts.empty or counts.to_numpy().max() >= FEW_TRIALS:
+        return None
+    reached = [detection.sensitivity(s, s, 0, o).d_prime for s, o in counts.itertuples(index=False)]
+    return int(counts.to_numpy().max()), max(reached)
 
 
 def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, tuple[str, ...]]]:
