@@ -157,6 +157,8 @@ def _many(choices: Any) -> float:
 
 
 ALPHA = 0.05
+LEAST_PARTICIPANTS = 6
+"""Fewer give no verdict: by a two-sided sign test, p exceeds .05 even if the accuracy of each is above chance."""
 
 
 def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str = "") -> pd.DataFrame:
@@ -200,8 +202,10 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
             "out_of_context_ratio": table["missing_share"],
         }
     )
-    # where there is one participant (no bootstrap) the binomial test alone decides
-    is_significant = result["p_adjusted"] < ALPHA
+    is_few = result["kind"].isin(PARTICIPANT_KINDS) & (
+        cells["reader"].nunique().to_numpy() < LEAST_PARTICIPANTS
+    )
+    is_significant = (result["p_adjusted"] < ALPHA) & ~is_few
     below = (
         is_significant & (result["accuracy"] < result["chance"]) & ~(result["unit_high"] >= result["chance"])
     )
@@ -210,6 +214,25 @@ def against_chance(trials: pd.DataFrame, by: Sequence[str] | str, *, study: str 
     )
     result["verdict"] = np.where(below, "below", np.where(above, "above", ""))
     return result
+
+
+def at_chance(
+    trials: pd.DataFrame,
+    items: pd.DataFrame,
+    factors: Mapping[str, Sequence[str]],
+    factor: str,
+    level: str,
+    study: str = "",
+) -> set[str]:
+    """Return the models (and baselines) that choose answers in a level, but are not shown to exceed chance there."""
+    try:
+        tests = against_chance(with_chance(trials, items, factors), [factor], study=study)
+    except UserError:  # without the number of choices, chance is unknown
+        return set()
+    if tests.empty:
+        return set()
+    is_shown = tests["kind"].isin(PARTICIPANT_KINDS) | (tests["verdict"] == "above")
+    return set(tests.loc[(tests[factor] == level) & ~is_shown, GROUP].astype(str))
 
 
 def _over_items(rows: pd.DataFrame) -> tuple[float, float]:

@@ -7,21 +7,30 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy import sparse
 
 from analysis.answers import failures_as_wrong
 from analysis.arrays import Array
 from analysis.exclusions import TIMED
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
+    FEWEST_UNITS,
+    RESAMPLES,
     bootstrap,
+    draw_units,
     interval,
     item_means,
     means,
     resampled_means,
+    where_it_varies,
 )
+from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
+_CELLS = 4_000_000
+"""Resamples x units that are held at a time."""
 BELOW = "< 0"
 """What Scrambled Bench's tables print for a value below 0."""
 
@@ -53,8 +62,19 @@ def retention(intact: float, scrambled: Sequence[float]) -> Retention:
     return Retention(mean, 100.0 * mean / intact if intact else float("nan"))
 
 
-def item_accuracies(trials: pd.DataFrame, factor: str, levels: Sequence[str]) -> dict[str, Array]:
-    """Return the proportion correct of each item in each level by reader group; failures count as wrong."""
+@dataclass(frozen=True, eq=False)
+class LevelAccuracies:
+    """The accuracy of one reader group in several levels, in percent; every item weighs alike and failures count as wrong."""
+
+    observed: Array  # shape (levels,)
+    draws: Array  # shape (resamples, levels): of items, and of participants, too
+    items: NDArray[np.int64]  # shape (levels,)
+
+
+def level_accuracies(
+    trials: pd.DataFrame, factor: str, levels: Sequence[str], *seed: str
+) -> dict[str, LevelAccuracies]:
+    """Return the accuracy of each reader group in each level, with resamples."""
     if factor not in trials.columns:
         raise unknown_name("factor:", factor, list(trials.columns))
     rows = asked(trials)
@@ -63,11 +83,45 @@ def item_accuracies(trials: pd.DataFrame, factor: str, levels: Sequence[str]) ->
         if level not in present:
             raise unknown_name(f"{factor}: level", level, sorted(present))
     rows = rows[rows[factor].isin(levels)]
-    means = item_means(rows, failures_as_wrong(rows), factor).reindex(columns=list(levels))
-    return {
-        str(group): accuracies.to_numpy(dtype=float)
-        for group, accuracies in means.groupby(level=0, sort=False)
-    }
+    rows = rows.assign(_right=failures_as_wrong(rows).astype(float))
+    kinds, found = kinds_of(rows), {}
+    for group, own in rows.groupby(GROUP, observed=True, sort=False):
+        by_item = item_means(own, own["_right"], factor).reindex(columns=list(levels)).to_numpy(dtype=float)
+        name, n_items = str(group), np.isfinite(by_item).sum(axis=0)
+        if kinds[name] in PARTICIPANT_KINDS:
+            draws = _of_both(own, factor, levels, stable_seed(*seed, name))
+        else:
+            draws = resampled_means(by_item, stable_seed(*seed, name))
+        found[name] = LevelAccuracies(100.0 * means(by_item), 100.0 * draws, n_items)
+    return found
+
+
+def _of_both(rows: pd.DataFrame, factor: str, levels: Sequence[str], seed: int) -> Array:
+    """Resample participants and items, and average the means of items over the drawn participants; none for fewer than three of either."""
+    readers, names = pd.factorize(rows["reader"], sort=True)
+    items = rows.groupby(["set", "item_id"], dropna=False).ngroup().to_numpy()
+    shape = (len(names), int(items.max()) + 1)
+    if min(shape) < FEWEST_UNITS:
+        return np.empty((0, len(levels)))
+    random = np.random.default_rng(seed)
+    sums = []
+    for level in levels:
+        own = (rows[factor] == level).to_numpy()
+        at = (readers[own], items[own])
+        right = rows["_right"].to_numpy()[own]
+        sums.append([sparse.csr_array((data, at), shape=shape) for data in (right, np.ones(len(right)))])
+    parts = []
+    for start in range(0, RESAMPLES, at_once := max(1, _CELLS // sum(shape))):
+        n_draws = min(at_once, RESAMPLES - start)
+        of_people, of_items = (draw_units(random, units, n_draws) for units in shape)
+        columns = []
+        for right, asked_of in sums:
+            counts = of_people @ asked_of
+            shares = np.divide(of_people @ right, counts, out=np.zeros(counts.shape), where=counts > 0)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                columns.append((of_items * shares).sum(axis=1) / (of_items * (counts > 0)).sum(axis=1))
+        parts.append(np.stack(columns, axis=1))
+    return np.concatenate(parts)
 
 
 def relative_gains(
@@ -77,16 +131,15 @@ def relative_gains(
     levels = [str(level) for level in pd.unique(asked(trials)[factor].dropna())] if factor in trials else []
     levels = [intact, *(level for level in levels if level not in (intact, substituted)), substituted]
     results = []
-    for group, values in item_accuracies(trials, factor, levels).items():
-        share = 100.0 * means(values)
-        draws = 100.0 * resampled_means(values, stable_seed(study, "rpg", factor, group))
+    for group, found in level_accuracies(trials, factor, levels, study, "rpg", factor).items():
+        share, draws = found.observed, found.draws
         gaps = interval(draws[:, 0] - draws[:, -1])
         for index, level in enumerate(levels):
             with np.errstate(invalid="ignore", divide="ignore"):
                 ratio = 100.0 * (draws[:, index] - draws[:, -1]) / (draws[:, 0] - draws[:, -1])
             ends = interval(ratio)
             rpg = relative_gain(share[index], share[0], share[-1])
-            n_items = int(np.isfinite(values[:, index]).sum())
+            n_items = int(found.items[index])
             cell = {GROUP: group, factor: level, "items": n_items, "accuracy": float(share[index])}
             gain = {"rpg": rpg, "rpg_low": ends.low, "rpg_high": ends.high, "printed": as_printed(rpg)}
             gap = {"gap": float(share[0] - share[-1]), "gap_low": gaps.low, "gap_high": gaps.high}
@@ -109,9 +162,8 @@ def retentions(
     level_groups = groups_of_levels or {"all": others}
     levels = [intact, *dict.fromkeys(level for members in level_groups.values() for level in members)]
     results = []
-    for group, values in item_accuracies(trials, factor, levels).items():
-        share = 100.0 * means(values)
-        draws = 100.0 * resampled_means(values, stable_seed(study, "retention", factor, group))
+    for group, found in level_accuracies(trials, factor, levels, study, "retention", factor).items():
+        share, draws = found.observed, found.draws
         base = interval(draws[:, 0])
         for name, members in level_groups.items():
             indices = [levels.index(level) for level in members]
@@ -121,7 +173,7 @@ def retentions(
                 relative = 100.0 * absolute / draws[:, 0]
             row = {GROUP: group, "levels": name, "intact": float(share[0]), **vars(retained)}
             for kind, drawn in (("absolute", absolute), ("relative", relative)):
-                ends = interval(drawn)
+                ends = where_it_varies(interval(drawn))
                 row |= {f"{kind}_low": ends.low, f"{kind}_high": ends.high}
             results.append(row | {"flagged": base.includes_zero})
     return pd.DataFrame(results)

@@ -427,7 +427,9 @@ def probit_model(classes: Classes, factor: str, levels: Sequence[str]) -> Probit
     if len(model_levels) < 2:
         why = "because fewer than two conditions could be compared"
         return [*remarks, f"Responses by {factor} were not modeled, {why}."]
-    remarks += [f"The model of responses by {factor} does not include {apa.listing(absent)}."] if absent else []
+    remarks += (
+        [f"The model of responses by {factor} does not include {apa.listing(absent)}."] if absent else []
+    )
     rows = rows[rows[GROUP].isin(groups) & rows[factor].isin(model_levels)]
     rows, drawn = _drawn(rows)
     remarks += [drawn] if drawn else []

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from analysis import load
 from analysis.exclusions import IDENTICAL, TIMED
 from analysis.frames import missing_rows
-from analysis.measures.accuracy import accuracy, adjusted_accuracy, missingness, with_chance
+from analysis.measures.accuracy import accuracy, adjusted_accuracy, against_chance, missingness, with_chance
 from analysis.measures.recovery import (
     recovered_words,
     recovery,
@@ -228,6 +228,35 @@ def test_retentions_average_levels_and_keep_their_groups() -> None:
     assert whole["absolute"].to_list() == pytest.approx([60.0])
     nothing = trials_of(answered({"base": 0.0, "beg": 0.1}, 20))
     assert retentions(nothing, "cond", intact="base")["flagged"].all()
+
+
+def test_the_interval_of_retention_of_people_is_over_participants_too() -> None:
+    draw = np.random.default_rng(1)
+    able = {f"p{n}": draw.uniform(0.2, 0.95) for n in range(8)}
+    rows = [
+        {"reader": name, "reader_kind": "human", "reader_group": "human", "item_id": f"i{item}", "cond": cond,
+         "correct": bool(draw.random() < (1 if cond == "base" else share))}
+        for name, share in able.items() for item in range(60) for cond in ("base", "beg")
+    ]  # fmt: skip
+    trials = trials_of(rows)
+    (found,) = retentions(trials, "cond", intact="base").to_dict("records")
+    by_person = trials[trials["cond"] == "beg"].groupby("reader")["correct"].mean()
+    se = 100 * float(by_person.astype(float).std()) / np.sqrt(8)
+    assert found["relative_high"] - found["relative_low"] > 2.5 * se
+    alike = trials.assign(correct=True)
+    (same,) = retentions(alike, "cond", intact="base").to_dict("records")
+    assert same["relative"] == 100 and np.isnan(same["relative_low"]), "nothing varies"
+
+
+@pytest.mark.parametrize(("people", "verdict"), [(2, ""), (6, "above")])
+def test_few_participants_give_no_verdict_on_chance(people: int, verdict: str) -> None:
+    rows = [
+        {"reader": f"p{n}", "reader_kind": "human", "reader_group": "human", "item_id": f"i{item}", "cond": "a",
+         "correct": item > 0, "chance": 0.5, "trial_type": "choose"}
+        for n in range(people) for item in range(20)
+    ]  # fmt: skip
+    (found,) = against_chance(trials_of(rows), ["cond"]).to_dict("records")
+    assert found["p_adjusted"] < 0.001 and found["verdict"] == verdict
 
 
 def test_cost_ratios_by_hand_published_and_corrected() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import Tables, load
+from analysis import Tables, apa, load
 from analysis.figures.drawing import Drawing
 from analysis.measures.levels import done_to, levels_of
 from analysis.measures.signal_detection import (
@@ -23,7 +23,7 @@ from analysis.measures.signal_detection import (
     two_class_trials,
 )
 from analysis.report.blocks import Chapter
-from analysis.report.chapters import ratios, recovered_text, sensitivity
+from analysis.report.chapters import rankings, ratios, recovered_text, sensitivity
 from analysis.report.content import _cells_of, gather
 from analysis.report.described import planned_means
 from analysis.report.planned_effects import planned_effects
@@ -163,6 +163,14 @@ def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_it
     number = [float(one.replace("−", "-")) for one in (green[1], red[1], first[2])]
     assert number[0] - number[1] == pytest.approx(number[2], abs=0.011)
     assert len(detected.fits) == 1 and detected.fits[0].fit.link == "probit"
+
+
+def test_retention_of_a_model_at_chance_is_no_robustness(classes: Tables, rated: Chapter) -> None:
+    kept = rows_by_head(tables_in(rated)["retention_position"])
+    flags = {head: {row[-1] for row in rows} for head, rows in kept.items() if rows}
+    assert [head for head, flag in flags.items() if flag == {"flagged"}] == ["stuck"]
+    ranked = tables_in(chapter_of(rankings.write, classes))["robustness"].rows
+    assert [row[0] for row in ranked] == ["net", "stuck†"] and ranked[1][-2] == apa.MISSING != ranked[0][-2]
 
 
 def test_relative_gain_and_retention_are_the_ratios_of_the_accuracies_shown(rated: Chapter) -> None:

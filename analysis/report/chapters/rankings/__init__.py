@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis import rankings
 from analysis.figures.fidelity import recovery_figure, size_figure, told_size
-from analysis.measures.accuracy import asked
+from analysis.measures.accuracy import asked, at_chance
 from analysis.mixed.inference import corrected
 from analysis.multiple_comparisons import with_adjusted
 from analysis.names import upper_first
@@ -81,24 +81,41 @@ def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[B
     except UserError as error:
         missing.append(("no_robustness", error.message))
         return
-    table = rankings.robustness_table(robustness, sizes)
-    slopes = rankings.robustness_by_size(robustness, sizes, str(tables.dictionary["study"]))
+    study, intact = str(tables.dictionary["study"]), tables.levels_of(factor)[0]
+    guessing = at_chance(tables.trials, tables.items, tables.factors, factor, intact, study)
+    table = rankings.robustness_table(robustness, sizes).assign(
+        at_chance=lambda rows: rows["model"].isin(guessing)
+    )
+    able = {model: size for model, size in sizes.items() if model not in guessing}
+    slopes = rankings.robustness_by_size(robustness, able, study)
     unknown = [
         str(model) for model in table.loc[table["family"].isna() | table["parameters"].isna(), "model"]
     ]
     robustness_table = LAYOUT.table(
-        "robustness", table.sort_values("lost"), factor=factor, told_size=told_size
+        "robustness",
+        table.sort_values(["at_chance", "lost"]),
+        guessing=guessing,
+        factor=factor,
+        told_size=told_size,
     )
     steep = drawing = None
     if slopes.empty:
         missing.append(("no_slopes", ", ".join(unknown)))
     else:
         slopes = with_adjusted(slopes)
-        drawing = size_figure("robustness_by_size", table[table["parameters"].notna()], slopes)
+        drawing = size_figure(
+            "robustness_by_size", table[table["parameters"].notna() & ~table["at_chance"]], slopes
+        )
         steep = LAYOUT.table("size_slopes", slopes, factor=factor)
     rows = slopes.to_dict("records")
     yield from LAYOUT.blocks(
-        "sizes", table=robustness_table, slopes=steep, figure=drawing, rows=rows, unknown=unknown
+        "sizes",
+        table=robustness_table,
+        slopes=steep,
+        figure=drawing,
+        rows=rows,
+        unknown=unknown,
+        guessing=table.loc[table["at_chance"], "model"].tolist(),
     )
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pandas as pd
 from markupsafe import Markup
 
+from analysis import apa
 from analysis.answers import choice_types, is_choice, judged
 from analysis.exclusions import TIMED
 from analysis.intervals import OF_SHARES
-from analysis.measures.accuracy import GROUP, against_chance, with_chance
+from analysis.measures.accuracy import GROUP, LEAST_PARTICIPANTS, against_chance, at_chance, with_chance
 from analysis.measures.levels import LevelMeanings, levels_of
 from analysis.measures.resampling import bootstrap
 from analysis.measures.retention import cost_ratios, relative_gains, retentions
@@ -141,6 +142,9 @@ def _retentions(tables: Tables, meanings: LevelMeanings, study: str) -> Iterator
         complete, meanings.factor, intact=meanings.intact, groups_of_levels=groups, study=study
     )
     retained = in_order(retained, group_order(rows), "levels", groups)
+    chance = tables.trials, tables.items, tables.factors, meanings.factor, meanings.intact, study
+    retained["at_chance"] = retained[GROUP].isin(at_chance(*chance))
+    retained["flagged"] |= retained["at_chance"]
     values: dict[str, Any] = {"factor": meanings.factor, "intact": meanings.intact, "kinds": kinds}
     table = LAYOUT.table("retention", retained, f"retention_{plain(meanings.factor)}", **values)
     readers = _readers(retained[retained["levels"] == "all"], kinds)
@@ -226,7 +230,13 @@ def _chances(tables: Tables, study: str) -> Iterator[Block]:
         silent = silent[silent["out_of_context_ratio"] >= silent["out_of_context_ratio"].max() - 1e-9]
         values: dict[str, Any] = {"factor": factor, "does": meanings, "kinds": kinds}
         table = LAYOUT.table(
-            "chance", chances, plain("chance", factor), shares=OF_SHARES, types=choice_types(trials), **values
+            "chance",
+            chances,
+            plain("chance", factor),
+            shares=OF_SHARES,
+            fewest=apa.NUMBERS[LEAST_PARTICIPANTS],
+            types=choice_types(trials),
+            **values,
         )
         table = with_copies_told(table, part.rows(rows), factor)
         blocks = LAYOUT.blocks(

@@ -194,7 +194,8 @@ def _rows(report: MapReport, layers: Sequence[int]) -> Iterator[dict[str, Any]]:
     facts = {"condition": DIFFERENT, "items": len(pattern.items), "accuracy": None}
     for at in layers:
         raw, centred = (
-            layer_maps.over_layers(values) if at < 0 else values[at] for values in (pattern.apart, pattern.apart_centred)
+            layer_maps.over_layers(values) if at < 0 else values[at]
+            for values in (pattern.apart, pattern.apart_centred)
         )
         yield {**head, **facts, "layer": at, "raw": [float(raw)], "centred": [float(centred)]}
 

@@ -79,7 +79,9 @@ def answers(tables: Tables) -> list[tuple[Markup, Markup]]:
         by_condition: bool = False,
     ) -> None:
         differ, own_differ = (
-            sorted((row for row in some if row["p_adjusted"] < ALPHA), key=lambda row: -abs(row["difference"]))
+            sorted(
+                (row for row in some if row["p_adjusted"] < ALPHA), key=lambda row: -abs(row["difference"])
+            )
             for some in (rows, own)
         )
         facts = {"base": base, "what": what, "by_condition": by_condition, "rows": rows, "differ": differ}
@@ -236,7 +238,9 @@ def _batch(trained: inside.Trained) -> int | None:
     """Return the tokens of a batch, which follow from the records; None if a provider chose them."""
     if str(trained.settings.get("use", "")).startswith("openai:"):
         return None
-    tokens = (trained.record.get("schedule") or {}).get("batch_tokens") or trained.settings.get("batch_tokens")
+    tokens = (trained.record.get("schedule") or {}).get("batch_tokens") or trained.settings.get(
+        "batch_tokens"
+    )
     return None if tokens is None else int(tokens)
 
 

@@ -243,7 +243,9 @@ def differences(part: TrainedMaterials, family: ModelFamily) -> list[ModelDiffer
     compare = _recovered if part.measure == RECOVERY else _right
     compared = [compare(part, condition, *pair) for condition in part.levels.values() for pair in pairs]
     estimable = [difference for difference in compared if difference is not None]
-    ends = agreeing([vars(difference) for difference in estimable])[["low", "high", "p_adjusted"]].to_dict("records")
+    ends = agreeing([vars(difference) for difference in estimable])[["low", "high", "p_adjusted"]].to_dict(
+        "records"
+    )
     return [replace(difference, **found) for difference, found in zip(estimable, ends, strict=True)]
 
 
@@ -448,7 +450,12 @@ def _by_task(rows: pd.DataFrame, tasks: Sequence[str]) -> pd.Series[float]:
 def _adjusted(scores: Sequence[tuple[str, Trained, Paired]]) -> tuple[TrainedScore, ...]:
     found = agreeing([vars(score) for *_, score in scores])
     return tuple(
-        TrainedScore(task, model, replace(score, low=max(row["low"], -1.0), high=min(row["high"], 1.0)), row["p_adjusted"])
+        TrainedScore(
+            task,
+            model,
+            replace(score, low=max(row["low"], -1.0), high=min(row["high"], 1.0)),
+            row["p_adjusted"],
+        )
         for (task, model, score), row in zip(scores, found.to_dict("records"), strict=True)
     )
 
