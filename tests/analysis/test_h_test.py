@@ -512,7 +512,7 @@ def test_text_and_pictures_are_paired_by_item_in_each_task(tmp_path: Path) -> No
     ]
     # 30 lines: 5 of 10 wrong as text, 6 of 10 where matched
     assert told["Uppercase"][:5] == ("30", "16", "46.7", "100.0", "53.3")
-    assert told["Rhyme"][:7] == ("20", "0", "45.0", "45.0", "0.0", "[−10.7, 10.7]", "> .999")
+    assert told["Rhyme"][:7] == ("20", "0", "45.0", "45.0", "0.0", "[−13.0, 13.0]", "> .999")
     found = asked(tables)
     assert found is not None
     one, other = (found.trials[found.trials["reader_group"] == name] for name in ("reads", "looks"))
