@@ -243,10 +243,13 @@ def differences(part: TrainedMaterials, family: ModelFamily) -> list[ModelDiffer
     compare = _recovered if part.measure == RECOVERY else _right
     compared = [compare(part, condition, *pair) for condition in part.levels.values() for pair in pairs]
     estimable = [difference for difference in compared if difference is not None]
-    ends = agreeing([vars(difference) for difference in estimable])[["low", "high", "p_adjusted"]].to_dict(
-        "records"
-    )
-    return [replace(difference, **found) for difference, found in zip(estimable, ends, strict=True)]
+    table = agreeing([vars(difference) for difference in estimable])
+    most = np.inf if part.measure == RECOVERY else 100.0
+    ends = zip(table["low"].clip(-most), table["high"].clip(upper=most), table["p_adjusted"], strict=True)
+    return [
+        replace(difference, low=float(low), high=float(high), p_adjusted=float(p))
+        for difference, (low, high, p) in zip(estimable, ends, strict=True)
+    ]
 
 
 _KEYS = ["set", "item_id"]
@@ -261,9 +264,9 @@ def _right(
     if comparison is None:
         return None
     shares = ("first", "second", "difference", "low", "high", "se")
-    *points, se = (100 * getattr(comparison, name) for name in shares)
-    of_test = comparison.p, se, comparison.df
-    return ModelDifference(condition, first, second, against, comparison.items, *points, *of_test)
+    one, other, apart, low, high, se = (100 * getattr(comparison, name) for name in shares)
+    n, p, df = comparison.items, comparison.p, comparison.df
+    return ModelDifference(condition, first, second, against, n, one, other, apart, low, high, p, se, df)
 
 
 def _recovered(
