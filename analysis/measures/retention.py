@@ -115,8 +115,8 @@ def _of_both(rows: pd.DataFrame, factor: str, levels: Sequence[str], seed: int) 
         n_draws = min(at_once, RESAMPLES - start)
         of_people, of_items = (draw_units(random, units, n_draws) for units in shape)
         columns = []
-        for right, asked_of in sums:
-            correct, counts = (np.asarray(of_people @ matrix) for matrix in (right, asked_of))
+        for matrices in sums:
+            correct, counts = (np.asarray(of_people @ matrix) for matrix in matrices)
             shares = np.divide(correct, counts, out=np.zeros(counts.shape), where=counts > 0)
             with np.errstate(invalid="ignore", divide="ignore"):
                 columns.append((of_items * shares).sum(axis=1) / (of_items * (counts > 0)).sum(axis=1))
