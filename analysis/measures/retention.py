@@ -97,7 +97,7 @@ def level_accuracies(
 
 
 def _of_both(rows: pd.DataFrame, factor: str, levels: Sequence[str], seed: int) -> Array:
-    """Resample participants and items, and average the means of items over the drawn participants; none for fewer than three of either."""
+    """Resample participants and items and average items' means over the drawn participants; none for fewer than three of either."""
     readers, names = pd.factorize(rows["reader"], sort=True)
     items = rows.groupby(["set", "item_id"], dropna=False).ngroup().to_numpy()
     shape = (len(names), int(items.max()) + 1)

@@ -324,7 +324,7 @@ def _one_model(name: str, entry: Mapping[str, Any], model_trials: pd.DataFrame) 
             kinds = statuses[~statuses.isin(_NO_REPLY) & never_answered(model_trials)].value_counts()
             reasons = apa.listing(
                 [
-                    apa.worded(int(count), said := _UNSCORED.get(name, name), said)
+                    apa.worded(int(count), said := _UNSCORED.get(str(name), str(name)), said)
                     for name, count in kinds.items()
                 ]
             )

@@ -174,7 +174,7 @@ def _modelled(material: Material, part: TrialPart, changing: list[str], *, any_t
         for analysis in material.analyses
         if analysis.has_results
     }
-    analyses = []
+    analyses: list[Analysis] = []
     for measure in (WORDS, WORDS_WITH_ONE_TYPO):
         if measure is WORDS_WITH_ONE_TYPO and not any_typo:
             is_planned = {(WORDS.name, factor, part.within), (WORDS.name, factor, ())} & done
