@@ -70,7 +70,7 @@ if TYPE_CHECKING:
 
 
 _NAMES = """
-a accuracy adjusted adjusted_accuracy all answer_given answered at axis base before behind beyond_one_typo category ceiling
+a accuracy adjusted adjusted_accuracy all answer_given answered at at_chance axis base before behind beyond_one_typo category ceiling
 ceiling_of chance chance_high chance_low changed_words changes check choices column compared_with correct_high correct_low
 cost cost_high cost_low count counterbalanced derived df difference difference_high difference_low distance edits estimate
 estimate_high estimate_low excluded false_alarm_rate first first_share flagged forms gone grades

@@ -13,7 +13,6 @@ from importlib import resources
 from itertools import groupby
 from typing import Any
 
-from analysis.apa import worded
 from analysis.plan import listing, rules_in_words, summary_of
 from experiment.checking.model_capabilities import (
     giving_of,
@@ -503,16 +502,16 @@ def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -
         varied.append(
             f"the labels of answers {swapped if apart or maps > 2 else 'swapped in half of the sessions'}"
         )
-    lists = worded(numbers["lists"], "list") + (f", with {' and '.join(varied)}" if varied else "")
+    lists = counted(numbers["lists"], "list") + (f", with {' and '.join(varied)}" if varied else "")
     if not study.factors:
         return f"{lists}."
     cells = numbers["trials_per_cell"].values()
     least, most = min(cells), max(cells)
-    at_most = {1: "once", 2: "twice"}.get(most, worded(most, "time"))
+    at_most = {1: "once", 2: "twice"}.get(most, f"{most} times")
     between = "once or twice" if most == 2 else f"{least} to {most} times"
     often = at_most if least == most else between if least else f"{at_most} at most"
     if len(cells) == 1:
-        return f"{lists}; a session {verbs['shows']} {worded(most, 'item')}."
+        return f"{lists}; a session {verbs['shows']} {counted(most, 'item')}."
     return (
         f"{lists}; a session {verbs['shows']} each {'of its conditions' if apart else 'condition'} {often}."
     )

@@ -58,6 +58,7 @@ _SETTINGS = {
     ("device", "cpu"): "a CPU as the device", ("device", "cuda"): "a GPU as the device",
     ("dtype", "float32"): "32-bit floating point", ("dtype", "float16"): "16-bit floating point",
     ("context", "independent"): "a separate context for each trial",
+    ("leading_space", "yes"): "a space before each label", ("leading_space", "no"): "no space before labels",
 }  # fmt: skip
 """What settings are called whose names and values are code."""
 _NO_REPLY = ("error", "timeout")
