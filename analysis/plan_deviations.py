@@ -130,8 +130,14 @@ def _of_analysis(analysis: Analysis) -> Iterator[str]:
     if not analysis.has_results:
         # its section of the Results has the details
         reasons = dict.fromkeys(contrast.left_out for contrast in analysis.contrasts if contrast.left_out)
-        why = f" ({'; '.join(reasons)})" if reasons else ""
-        yield f"The analysis {plan.name} could not be carried out{why}."
+        why = (
+            f" ({'; '.join(reasons)})."
+            if reasons
+            else f". {analysis.remarks[0]}"
+            if analysis.remarks
+            else "."
+        )
+        yield f"The analysis {plan.name} could not be carried out{why}"
         return
     missing = [group for group in plan.groups if group not in analysis.groups]
     if missing:

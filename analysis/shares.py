@@ -239,7 +239,7 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
         )
     if few_differ:
         changed = f"All but at most {apa.worded(FEW - 1, 'item')} changed in the same way between the conditions, or not at all"
-        if most_items < FEW:
+        if 2 <= most_items < FEW:
             changed = f"At most {apa.worded(most_items, 'item')} could be compared between the conditions"
         yield (
             f"{changed} "

@@ -20,7 +20,7 @@ from analysis.heldout import FOLDS, OutcomeModel, compete
 from analysis.intervals import over_items, within_participant_half_widths
 from analysis.mixed import fit, margins
 from analysis.names import upper_first
-from analysis.readers import PARTICIPANT_KINDS, group_order
+from analysis.readers import PARTICIPANT_KINDS, group_order, spoken
 from analysis.regions import NAMES, frequency_of, letters_in
 from analysis.tables import Tables, item_names
 from stimuli.errors import UserError, unknown_name
@@ -319,6 +319,7 @@ def spill_over(
         )
     parts: list[pd.DataFrame] = []
     models: dict[tuple[str, str, str], SimplificationResult] = {}
+    several, fitted_zones = rows["reader_group"].nunique() > 1, set[str]()
     lacking: dict[str, dict[str, None]] = {}  # covariates that a model could not have, with its zones
     for group, zone in product(group_order(rows), ZONES):
         rows_of_zone = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)
@@ -328,8 +329,9 @@ def spill_over(
             continue
         of_trials = _by_trial(rows_of_zone, factor, covariates)
         varying = [name for name in covariates if of_trials[name].std() > 1e-9]
+        fitted_zones.add(named := f"{zone} ({spoken(group)})" if several else zone)
         for name in set(covariates) - {*varying}:
-            lacking.setdefault(name, {})[zone] = None
+            lacking.setdefault(name, {})[named] = None
         for scale in SCALES:
             simplification, notes = _fitted(of_trials, factor, levels, scale, varying)
             models[group, zone, scale] = simplification
@@ -339,7 +341,7 @@ def spill_over(
             else:
                 costs = _told(of_trials, simplification, factor, levels, scale)
                 parts.append(costs.assign(reader_group=group, zone=zone))
-    remarks += _not_covariates(lacking, {zone for _, zone, _ in models})
+    remarks += _not_covariates(lacking, fitted_zones)
     columns = ["reader_group", "zone", "scale", factor]
     all_costs = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=columns)
     return SpillOver(

@@ -60,6 +60,7 @@ class PlannedFinding:
     tables: tuple[str, ...] = ()
     models: tuple[int, ...] = ()
     anchor: str = ""
+    follows: bool = False  # "in this respect" refers to the question before
 
     @property
     def markup(self) -> Markup:

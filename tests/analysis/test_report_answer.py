@@ -35,7 +35,7 @@ from analysis.report.grades import (
 )
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, Paragraph, PlannedFinding
-from analysis.report.numbering import ExhibitNumbers, ReportContent
+from analysis.report.numbering import LONGEST, ExhibitNumbers, ReportContent
 from analysis.report.planned_effects import planned_effects
 from analysis.report.provenance import _estimates
 from analysis.report.results import MOST_SINGLY, differences, of_many_conditions, paragraphs, runs
@@ -209,6 +209,22 @@ def test_each_planned_analysis_is_answered_though_the_first_alone_has_too_many_q
     assert re.search(r"\bThree [^.:]* open\.", " ".join(as_text(answer(both, "")).split())), (
         "the others' grades"
     )
+
+
+def test_a_question_that_refers_to_another_follows_it(content: ReportContent) -> None:
+    section = content.planned[0]
+    human = next(one for one in section.analysis.contrasts if one.groups == ("human",))
+    pair = next(one for one in section.analysis.contrasts if one.between)
+    labels = [(f"c{number}", f"d{number}") for number in range(8)]
+    own = [
+        replace(one, first=first, second=second, p_adjusted=0.001 if one is pair and first == "c7" else 0.5)
+        for first, second in labels
+        for one in (human, pair)
+    ]
+    given = replace(section, analysis=replace(section.analysis, contrasts=tuple(own)))
+    questions = [found.question for found in findings(replace(content, planned=(given,)))]
+    (place,) = [place for place, question in enumerate(questions) if "c7" in question]
+    assert place < MOST_FINDINGS and "in this respect" in questions[place + 1]
 
 
 def test_conditions_with_one_reference_share_an_answer_where_there_are_too_many_questions(
@@ -405,12 +421,18 @@ def test_of_many_contrasts_those_with_the_smallest_p_are_printed_and_all_are_in_
     assert any(re.search(r"Table F1 .*\(60 rows", str(getattr(one, "text", ""))) for one in nodes)
     paper, _ = manuscript(replace(content, answer_table=shown, answer_excerpt=excerpt))
     assert any(re.search(r"Table 1 .*\b15 of 60 .*Table F1", str(getattr(one, "text", ""))) for one in paper)
-    for significant, rows in ((20, 20), (2, 2), (0, 12)):
+    for significant, rows in ((40, LONGEST), (20, 20), (2, 2), (1, 12), (0, 12)):
         own = [replace(one, p_adjusted=0.001 if n < significant else 1.0) for n, one in enumerate(own)]
         _, excerpt = answer_tables(
             [replace(analyses[0], contrasts=tuple(own))], content.matrix, ExhibitNumbers()
         )
         assert excerpt is not None and len(excerpt.table.rows) == rows + 1, "no row of the same p is cut off"
+        assert not excerpt.refused
+    all_significant = replace(
+        analyses[0], contrasts=tuple(replace(one, p_adjusted=0.001) for one in own[:16])
+    )
+    shown, excerpt = answer_tables([all_significant], content.matrix, ExhibitNumbers())
+    assert shown is not None and not shown.refused and excerpt is None
 
 
 def test_the_table_refers_to_the_robustness_matrix_only_if_there_is_one(content: ReportContent) -> None:

@@ -41,7 +41,7 @@ from analysis.report.grades import (
 from analysis.report.inline import plain_text
 from analysis.report.layout import ChapterLayout
 from analysis.report.nodes import Facts, Node, Paragraph, PlannedFinding
-from analysis.report.numbering import MANUSCRIPT, ExhibitNumbers, Numbered, ReportContent, Section
+from analysis.report.numbering import LONGEST, MANUSCRIPT, ExhibitNumbers, Numbered, ReportContent, Section
 from analysis.report.results import MOST_LEVELS, adds_up, crowds, of_many_conditions, words_of_direction
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.report.results.together import Together
@@ -131,12 +131,13 @@ def _findings(content: ReportContent, sections: Sequence[Section]) -> list[Plann
             findings = [
                 list(_Question(section, content, answered).findings(most_levels)) for section in sections
             ]
-    in_turn = [
-        (turn, index)
-        for index, section_findings in enumerate(findings)
-        for turn in range(len(section_findings))
-    ]
-    in_turn.sort(key=lambda place: (findings[place[1]][place[0]].grade in UNANSWERED, place))
+    # a question and those that refer to it stay together
+    begun: dict[tuple[int, int], tuple[int, int]] = {}
+    for index, section_findings in enumerate(findings):
+        for turn, finding in enumerate(section_findings):
+            begun[turn, index] = begun[turn - 1, index] if finding.follows else (turn, index)
+    is_answered = {begun[place] for place in begun if findings[place[1]][place[0]].grade not in UNANSWERED}
+    in_turn = sorted(begun, key=lambda place: (begun[place] not in is_answered, place))
     first, remaining = in_turn[:MOST_FINDINGS], sorted(in_turn[MOST_FINDINGS:])
     by_section = sorted(first, key=lambda indices: indices[::-1])
     return [findings[index][turn] for turn, index in (*by_section, *remaining)]
@@ -207,6 +208,7 @@ class _Question:
             *certainty,
             (*answer_numbers, *described, *(table.number for table in self.section.tables)),
             tuple(models),
+            follows=bool(facts.get("again")),
         )
 
     def _of_one(self, contrast: Contrast, again: bool) -> PlannedFinding:
@@ -336,7 +338,10 @@ def answer_tables(
     if len(rows) <= LONGEST_TABLE + SPARE:
         return numbers.table(_answer_table(rows), MANUSCRIPT), None
     smallest = sorted(range(len(rows)), key=lambda index: _by_p(rows[index]))
-    fewer = _answer_table([rows[index] for index in sorted(smallest[: _shown(rows, smallest)])], len(rows))
+    shown = _shown(rows, smallest)
+    if shown == len(rows):
+        return numbers.table(_answer_table(rows), MANUSCRIPT), None
+    fewer = _answer_table([rows[index] for index in sorted(smallest[:shown])], len(rows))
     # the shorter one first: it must not count as shown by the longer
     excerpt = numbers.table(replace(fewer, name="answer_excerpt"), MANUSCRIPT)
     return numbers.table(_answer_table(rows), refused=f"{len(rows)} rows"), excerpt
@@ -358,7 +363,8 @@ def _shown(rows: Sequence[dict[str, Any]], smallest: Sequence[int]) -> int:
     ends = [n for n in range(1, len(ordered)) if printed[n - 1] != printed[n]]
     fitting = [n for n in ends if n <= LONGEST_TABLE + SPARE]
     # if more have one p than fit, the unadjusted ones decide
-    return max(significant, fitting[-1] if fitting else LONGEST_TABLE)
+    shown = max(significant, fitting[-1] if fitting else 0)
+    return min(shown if shown > 1 else LONGEST_TABLE, LONGEST)
 
 
 def _answer_rows(analyses: Sequence[Analysis], matrix: Matrix) -> list[dict[str, Any]]:

@@ -209,8 +209,8 @@ def figures_of(
     several = [panel for panel in panels if len({cost.level for cost in panel[1]}) > 1]
     if any(cost.kind != "baseline" and cost.cost for _, lost, _ in several for cost in lost):
         drawing = position_figure(f"cost_{part.stem}", several, factor, levels, part.told)
-        table = table_of_part(layouts.cost_table(panels, factor, levels[0]), part, drawing.name)
-        yield (panels[0][0].name, part.stem), drawing, table
+        table = table_of_part(layouts.cost_table(several, factor, levels[0]), part, drawing.name)
+        yield (several[0][0].name, part.stem), drawing, table
 
 
 def _by_figure(shown: Sequence[ConditionMeans]) -> Iterator[list[ConditionMeans]]:

@@ -527,7 +527,7 @@ def _of_models(
         many=max(len(contrasts) for contrasts in by_model),
         greatest=greatest,
         most_named=MOST_DIFFERENCES_NAMED,
-        size=felt(greatest, analysis.plan.measure),
+        size=felt(greatest, analysis.plan.measure, analysis.estimable),
         in_brackets=lambda contrast: _in_brackets(contrast, analysis, brief),
         **_compared([contrasts[0] for contrasts in by_model], analysis, kinds),
     )

@@ -87,6 +87,7 @@ def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[B
         at_chance=lambda rows: rows["model"].isin(guessing)
     )
     able = {model: size for model, size in sizes.items() if model not in guessing}
+    guessing = table.loc[table["at_chance"], "model"].tolist()
     slopes = rankings.robustness_by_size(robustness, able, study)
     unknown = [
         str(model) for model in table.loc[table["family"].isna() | table["parameters"].isna(), "model"]

@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from analysis.answers import is_valid
+from analysis.answers import is_valid, never_answered
 from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
 from analysis.exclusions import FILLER, RULE
 from analysis.intervals import over_items, reach, share_over_items
@@ -54,7 +54,8 @@ def asked(tables: Tables) -> HTestPrompting | None:
     trials = trials.assign(k=k, making=making.where(making.notna(), ""))
     usable = trials[trials["excluded_reason"].isna() & trials["task"].isin(TASKS)]
     all_trials = usable[~usable["is_filler"].astype(bool)]
-    rows = all_trials[all_trials["response_status"] != UNANSWERED]
+    is_unanswered = all_trials["response_status"] == UNANSWERED
+    rows = all_trials[~is_unanswered & ~never_answered(all_trials)]
     extra = trials["is_practice"].astype(bool) | trials["is_pilot"].astype(bool)
     # what asks for a rule is marked as a filler; any other reason holds for its session, or for the trial as it does elsewhere
     counts = trials["excluded_reason"].isna() | (trials["excluded_reason"] == FILLER)
@@ -64,9 +65,7 @@ def asked(tables: Tables) -> HTestPrompting | None:
     rows = _scored(rows)
     makings = [str(fromkey) for fromkey in dict.fromkeys(rows["making"])]
     ks = sorted({int(number) for number in rows["k"].dropna()})
-    return HTestPrompting(
-        rows, stated, tuple(ks), tuple(sorted(makings, key=rank)), len(all_trials) - len(rows)
-    )
+    return HTestPrompting(rows, stated, tuple(ks), tuple(sorted(makings, key=rank)), int(is_unanswered.sum()))
 
 
 def _scored(rows: pd.DataFrame) -> pd.DataFrame:

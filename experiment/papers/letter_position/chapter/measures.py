@@ -202,6 +202,8 @@ def _like(costs: GroupCosts, zones: Sequence[Profile]) -> GroupCosts:
     """Give levels of the same trials as a place of the Results, which therefore have its draws, the estimate and interval there."""
     profile, tested = costs.profile, {}
     for index, level in enumerate(profile.levels):
+        if not np.isfinite(profile.draws[:, index]).any():
+            continue
         for zone in zones:
             for other, (name, *values) in enumerate(zone.costs()):
                 if name in zone.tested and np.array_equal(

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from analysis import apa, load
+from analysis.answers import never_answered
 from analysis.figures.drawing import WIDTH, Drawing, shown_of, styled
 from analysis.figures.marks import GREY, label_ends, points
 from analysis.figures.panels import Room
@@ -162,7 +163,9 @@ def write(material: Material) -> Chapter | None:
         if blocks
         else ()
     )
-    blocks = blocks or LAYOUT.blocks("not_judged")
+    of_models = material.tables.trials["reader_kind"] == "model"
+    is_silent = bool(never_answered(material.tables.trials)[of_models].all())
+    blocks = blocks or LAYOUT.blocks("not_judged", is_silent=is_silent and of_models.any())
     return LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)
 
 

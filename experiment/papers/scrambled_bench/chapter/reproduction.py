@@ -123,14 +123,17 @@ def _measures(reply: ReleasedReply, readings: Mapping[str, Reading]) -> dict[str
     return measures
 
 
+def as_the_paper(measured: pd.DataFrame) -> pd.DataFrame:
+    """Measure missing texts of recovery trials as empty ones."""
+    is_given = measured["response_status"] == "valid"
+    return measured.assign(ed_given=measured["ed_given"].where(is_given, measured["characters"]))
+
+
 def imported_trials(tables: Tables) -> pd.DataFrame:
     """Score an imported study's responses by wrods' own measures."""
     if "text" not in tables.factors:
         raise unknown_name("factor:", "text", tables.factors)
-    measured = recovery_trials(tables.trials, tables.items, list(tables.factors))
-    # the paper measures a missing text as an empty one
-    is_given = measured["response_status"] == "valid"
-    measured = measured.assign(ed_given=measured["ed_given"].where(is_given, measured["characters"]))
+    measured = as_the_paper(recovery_trials(tables.trials, tables.items, list(tables.factors)))
     chosen = asked(tables.trials)
     chosen = chosen[chosen["trial_type"] == "choose"]
     right = failures_as_wrong(chosen)

@@ -195,7 +195,7 @@ def _estimates(value: Array, draws: Array, wider: float, units: Index, least: fl
     error = np.full(value.shape, np.nan)
     error[is_finite] = np.nanstd(draws[:, is_finite], axis=0, ddof=1)
     moved = is_finite & (error > _ROUNDING)
-    unmoved = is_finite & ~moved
+    unmoved = is_finite & ~moved & np.isfinite(draws).any(axis=0)
     away = np.abs(draws[:, moved] - value[moved]) / error[moved]
     errors = float(np.quantile(np.nanmax(away, axis=1, initial=0.0), LEVEL))
     pointwise = float(stats.norm.ppf(0.5 + LEVEL / 2))

@@ -76,7 +76,7 @@ def _of_factor(maps: Sequence[layer_maps.Represented], tables: Tables) -> Iterat
         "factor": maps[0].factor,
         "intact": maps[0].intact,
         "has_answers": any(np.isfinite(report.accuracy).any() for report in reports),
-        "equal": sorted({layer for report in reports for layer in _equal_layers(report)}),
+        "equal": sorted(set.intersection(*(set(_equal_layers(report)) for report in reports))),
     }
     title, note = LAYOUT.caption("maps", **values)
     reliabilities = [report.halves[0].cosine for report in reports if np.isfinite(report.halves[0].cosine)]
