@@ -22,10 +22,9 @@ IMPORTED = "imported"
 def changes_of_forms(intact: Mapping[str, str], shown: Mapping[str, str]) -> list[dict[str, Any]] | None:
     """Derive the changed words of an item from its forms; None where words differ in number or order, or a text is withheld."""
     found: list[dict[str, Any]] = []
-    fields = [field for field in intact if intact[field] and shown.get(field)]
-    if not fields and any(intact.values()):
-        return None
-    for field in fields:
+    for field in [field for field in intact if intact[field] and field in shown]:
+        if not shown[field]:
+            return None
         whole, changed = (nfc(text[field]).lower() for text in (intact, shown))
         words, forms = ([word.text for word in find_words(text)] for text in (whole, changed))
         if len(words) != len(forms) or (words != forms and Counter(words) == Counter(forms)):
