@@ -50,13 +50,9 @@ class Recovered:
     title: str
     scale: str  # ``logit``, ``log_ms``, ``latent`` or ``share``
     label: str  # the effect, in words
-    truth: (
-        float  # what the effect that was put in leads to in this model (:mod:`analysis.parameter_recovery`)
-    )
+    truth: float  # what the effect that was put in leads to in this model
     estimate: float
-    low: (
-        float | None
-    )  # 95% confidence interval; None for standard deviations, which have none here; nan: not estimable
+    low: float | None  # 95% confidence interval; None for standard deviations; nan: not estimable
     high: float | None
     reference: str = ""  # the level from which ``label`` is a difference
     put_in: float | None = None  # as the study states it; None where that is ``truth`` itself

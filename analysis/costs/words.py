@@ -319,7 +319,8 @@ def spill_over(
         )
     parts: list[pd.DataFrame] = []
     models: dict[tuple[str, str, str], SimplificationResult] = {}
-    several, fitted_zones = rows["reader_group"].nunique() > 1, set[str]()
+    several = rows["reader_group"].nunique() > 1
+    fitted_zones: set[str] = set()
     lacking: dict[str, dict[str, None]] = {}  # covariates that a model could not have, with its zones
     for group, zone in product(group_order(rows), ZONES):
         rows_of_zone = rows[(rows["reader_group"] == group) & (rows["zone"] == zone)].reset_index(drop=True)

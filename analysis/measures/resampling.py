@@ -17,7 +17,7 @@ RESAMPLES = 2000
 FEWEST_UNITS = 3
 """Of fewer, resampling cannot tell how far other units would be off: there is no interval."""
 _ROUNDING = 1e-9
-_CELLS = 4_000_000
+CELLS = 4_000_000
 """Resamples x units that are held at a time: 32 MB."""
 
 
@@ -64,7 +64,7 @@ def resampled_ratios(sums: Array, counts: Array, seed: int, resamples: int = RES
     if units < FEWEST_UNITS:
         return np.full((resamples, *sums.shape[1:]), np.nan)
     random = np.random.default_rng(seed)
-    at_once = max(1, _CELLS // units)
+    at_once = max(1, CELLS // units)
     ratios = []
     for start in range(0, resamples, at_once):
         drawn = draw_units(random, units, min(at_once, resamples - start))

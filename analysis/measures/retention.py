@@ -15,6 +15,7 @@ from analysis.arrays import Array
 from analysis.exclusions import TIMED
 from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.resampling import (
+    CELLS,
     FEWEST_UNITS,
     RESAMPLES,
     bootstrap,
@@ -29,8 +30,6 @@ from analysis.readers import PARTICIPANT_KINDS, kinds_of
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
-_CELLS = 4_000_000
-"""Resamples x units that are held at a time."""
 BELOW = "< 0"
 """What Scrambled Bench's tables print for a value below 0."""
 
@@ -111,7 +110,7 @@ def _of_both(rows: pd.DataFrame, factor: str, levels: Sequence[str], seed: int) 
         right = rows["_right"].to_numpy()[own]
         sums.append([sparse.csr_array((data, at), shape=shape) for data in (right, np.ones(len(right)))])
     parts = []
-    for start in range(0, RESAMPLES, at_once := max(1, _CELLS // sum(shape))):
+    for start in range(0, RESAMPLES, at_once := max(1, CELLS // sum(shape))):
         n_draws = min(at_once, RESAMPLES - start)
         of_people, of_items = (draw_units(random, units, n_draws) for units in shape)
         columns = []

@@ -506,7 +506,7 @@ def _adjusted(rows: Sequence[Row], kinds: Mapping[str, str] | None = None) -> li
         rows = [row for row in rows if kinds[row["reader"]] != "baseline"] or rows
     found = paper.agreeing(rows).to_dict("records")
     return [
-        row | {"low": max(new["low"], -1.0), "high": min(new["high"], 1.0), "adjusted": new["p_adjusted"]}
+        row | {"low": new["low"], "high": new["high"], "adjusted": new["p_adjusted"]}
         for row, new in zip(rows, found, strict=True)
     ]
 

@@ -156,11 +156,15 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
     return Paired(len(items), before, after, result.value, *ends_and_test)
 
 
-def agreeing(compared: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return Benjamini and Hochberg's p of differences, each with ``se`` and ``df``, and intervals that agree with them."""
+def agreeing(compared: Sequence[Mapping[str, Any]], furthest: float = 1.0) -> pd.DataFrame:
+    """Return Benjamini and Hochberg's p of differences, each with ``se`` and ``df``, and intervals that agree with them.
+
+    Intervals end at ``furthest``, the largest possible difference.
+    """
     columns = ["difference", "se", "df", "p", "low", "high"]
     table = pd.DataFrame(compared, columns=columns, dtype=float).rename(columns={"difference": "estimate"})
-    return with_adjusted(table, "low", "high")
+    table = with_adjusted(table, "low", "high")
+    return table.assign(low=table["low"].clip(-furthest), high=table["high"].clip(upper=furthest))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,12 @@ from analysis.measures.accuracy import GROUP, asked
 from analysis.measures.recovery import recovery, recovery_trials
 from analysis.measures.retention import relative_gains
 from analysis.tables import Tables, mapping_in
-from experiment.papers.scrambled_bench.chapter.reproduction import CATEGORIES, DATA, as_the_paper, method_of
+from experiment.papers.scrambled_bench.chapter.reproduction import (
+    CATEGORIES,
+    DATA,
+    method_of,
+    with_missing_as_empty,
+)
 
 STUDY: dict[str, Any] = DATA["study"]
 COLUMNS: list[str] = STUDY["columns"]
@@ -98,7 +103,7 @@ def part_cells(tables: Tables, part: StudyPart, study: str = "") -> pd.DataFrame
     trials = trials_of(tables, part)
     if part.task == "rec":
         measured = recovery_trials(trials, tables.items, list(tables.factors))
-        measured = as_the_paper(measured) if part.imported else measured
+        measured = with_missing_as_empty(measured) if part.imported else measured
         sums = recovery(measured, [part.factor], study=study)
         cells = sums.rename(columns={"ed": "ED", "rr": "RR", "rr_low": "low", "rr_high": "high"})
         cells = cells.assign(

@@ -123,8 +123,8 @@ def _measures(reply: ReleasedReply, readings: Mapping[str, Reading]) -> dict[str
     return measures
 
 
-def as_the_paper(measured: pd.DataFrame) -> pd.DataFrame:
-    """Measure missing texts of recovery trials as empty ones."""
+def with_missing_as_empty(measured: pd.DataFrame) -> pd.DataFrame:
+    """Measure missing texts of recovery trials as empty texts, as the paper does."""
     is_given = measured["response_status"] == "valid"
     return measured.assign(ed_given=measured["ed_given"].where(is_given, measured["characters"]))
 
@@ -133,7 +133,7 @@ def imported_trials(tables: Tables) -> pd.DataFrame:
     """Score an imported study's responses by wrods' own measures."""
     if "text" not in tables.factors:
         raise unknown_name("factor:", "text", tables.factors)
-    measured = as_the_paper(recovery_trials(tables.trials, tables.items, list(tables.factors)))
+    measured = with_missing_as_empty(recovery_trials(tables.trials, tables.items, list(tables.factors)))
     chosen = asked(tables.trials)
     chosen = chosen[chosen["trial_type"] == "choose"]
     right = failures_as_wrong(chosen)

@@ -243,12 +243,12 @@ def differences(part: TrainedMaterials, family: ModelFamily) -> list[ModelDiffer
     compare = _recovered if part.measure == RECOVERY else _right
     compared = [compare(part, condition, *pair) for condition in part.levels.values() for pair in pairs]
     estimable = [difference for difference in compared if difference is not None]
-    table = agreeing([vars(difference) for difference in estimable])
-    most = np.inf if part.measure == RECOVERY else 100.0
-    ends = zip(table["low"].clip(-most), table["high"].clip(upper=most), table["p_adjusted"], strict=True)
+    furthest = np.inf if part.measure == RECOVERY else 100.0
+    table = agreeing([vars(difference) for difference in estimable], furthest)
+    rows = table.to_dict("records")
     return [
-        replace(difference, low=float(low), high=float(high), p_adjusted=float(p))
-        for difference, (low, high, p) in zip(estimable, ends, strict=True)
+        replace(difference, low=row["low"], high=row["high"], p_adjusted=row["p_adjusted"])
+        for difference, row in zip(estimable, rows, strict=True)
     ]
 
 
@@ -456,7 +456,7 @@ def _adjusted(scores: Sequence[tuple[str, Trained, Paired]]) -> tuple[TrainedSco
         TrainedScore(
             task,
             model,
-            replace(score, low=max(row["low"], -1.0), high=min(row["high"], 1.0)),
+            replace(score, low=row["low"], high=row["high"]),
             row["p_adjusted"],
         )
         for (task, model, score), row in zip(scores, found.to_dict("records"), strict=True)
