@@ -29,6 +29,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the hub's package is imported, so no fixture is early enough
 
 ROOT = Path(__file__).resolve().parent.parent
+PATIENCE_S = 60.0
+"""How long a wait lasts that ends as soon as it succeeds: a machine that runs the tests may be slow and busy."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -114,6 +116,13 @@ def chromium() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=switches)
         yield browser
         browser.close()
+
+
+def new_context(browser: Any, **given: Any) -> Any:
+    """Return a new set of tabs of a browser, for which everything that is waited for may take its time."""
+    context = browser.new_context(**({"viewport": {"width": 1366, "height": 768}} | given))
+    context.set_default_timeout(1000 * PATIENCE_S)
+    return context
 
 
 @pytest.fixture(scope="session")

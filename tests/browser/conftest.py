@@ -14,8 +14,7 @@ from stimuli.errors import UserError
 from tests.browser.plans import plan
 from tests.browser.scripted_server import Listening, ScriptedServer
 from tests.browser.walking import start
-
-SIZE = {"width": 1366, "height": 768}
+from tests.conftest import new_context
 
 
 @pytest.fixture(scope="session")
@@ -48,10 +47,9 @@ def new_page(chromium: Any) -> Iterator[Callable[..., Any]]:
         def open_page(address: str | None = None, *, allowed: str | None = None, **context: Any) -> Any:
             if allowed is not None:
                 allowances.append(allowed)
-            made = chromium.new_context(viewport=SIZE, **context)
+            made = new_context(chromium, **context)
             running.callback(made.close)
             page = made.new_page()
-            page.set_default_timeout(10_000)
             page.on("pageerror", lambda error: troubles.append(str(error)))
             page.on("console", lambda said: note(said.text) if said.type in ("error", "warning") else None)
             if address:

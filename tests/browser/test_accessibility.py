@@ -111,7 +111,7 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     shown = [
         trial(0, [window, choose(time_limit_ms=4000)]),
         trial(1, [answer("Seven hungry dOgs", hint="Look at the capitals.")]),
-        trial(2, [prime(mask_ms=3000), choose("garden")]),
+        trial(2, [prime(mask_ms=5000), choose("garden")]),
         trial(3, [rate()]),
         trial(4, [slide()]),
     ]

@@ -100,7 +100,7 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(opened, kind
             choose("Question number 0?"),
         ],
         "recover": [recover()],
-        "prime": [prime(mask_ms=600), choose("Question number 0?")],
+        "prime": [prime(mask_ms=4000), choose("Question number 0?")],
     }[kind]
     server, page = agreed(opened, block([trial(0, steps), *asked(1, first=1)]))
     first = {"window": "read"}.get(kind, kind)
@@ -120,7 +120,8 @@ def test_a_trial_that_was_stopped_comes_again_as_its_second_attempt(opened, kind
             page.keyboard.press(key)
     assert server.trials == {}
     page.get_by_role("button", name=TEXTS["stop_continue"]).click()
-    trial_shown(page, first)
+    if kind != "prime":  # which passes by itself
+        trial_shown(page, first)
     if kind == "window":
         for word in ("one", "two"):
             page.keyboard.press("Space")

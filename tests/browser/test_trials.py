@@ -8,10 +8,12 @@ import pytest
 
 from tests.browser.plans import TEXTS, answer, block, choose, rate, read, recover, slide, trial
 from tests.browser.walking import finished, leave, respond, trial_shown, until, violations
-from tests.conftest import picture, sound
+from tests.conftest import PATIENCE_S, picture, sound
 
 pytestmark = pytest.mark.browser
 
+EARLY_MS = 5000
+"""A minimum time within which even a slow machine has struck some keys."""
 FIELDS = {
     "client_uuid", "trial_index", "attempt", "response_raw", "timed_out", "rt", "reading_time", "onset_ts", "paint_ts",
     "response_ts", "handler_ts", "frame_period", "dropped_frames", "hidden_ms", "blurred_ms", "first_key_ms", "typing_ms",
@@ -24,9 +26,9 @@ FIELDS = {
 def run_one(opened, planned, act, *, kind="choose", **more):
     """Show one trial, act on it when it is up, and return its row."""
     server, page = opened(block([planned]), **more)
-    trial_shown(page, kind)
-    act(page)
-    until(lambda: server.trials)
+    if act is not None:  # what ends by itself may be over before a slow machine looks for it
+        trial_shown(page, kind)
+        act(page)
     finished(page, server)
     return server.trials[0, 1]
 
@@ -41,7 +43,7 @@ def press_after(key, delay):
 
 def assert_times_are_honest(row, delay):
     assert row["rt"] == pytest.approx(row["response_ts"] - row["onset_ts"], abs=1e-6)
-    assert delay - 5 < row["rt"] < delay + 2000
+    assert delay - 5 < row["rt"] < delay + 1000 * PATIENCE_S
     assert row["handler_ts"] >= row["response_ts"] > row["onset_ts"] > 0
     assert row["frame_period"] > 0
     assert row["onset_ts"] - row["frame_period"] <= row["paint_ts"] < row["response_ts"]
@@ -71,9 +73,10 @@ def test_other_keys_and_shortcuts_are_no_answers_and_a_choice_can_be_clicked(ope
 
 
 def test_a_key_pressed_before_the_onset_and_held_is_no_answer(opened):
-    server, page = opened(block([trial(0, [choose()], fixation_ms=3000)]))
-    page.locator(".fixation").wait_for()
+    server, page = opened({"kind": "break", "html": None, "minimum_ms": 0}, block([trial(0, [choose()])]))
+    page.get_by_role("heading", name=TEXTS["break_title"]).wait_for()
     page.keyboard.down("j")
+    page.get_by_role("button", name=TEXTS["go_on"]).click()
     trial_shown(page, "choose")
     for _ in range(5):
         page.keyboard.down("j")  # the keyboard repeats a key that is held
@@ -87,9 +90,9 @@ def test_a_key_pressed_before_the_onset_and_held_is_no_answer(opened):
 
 @pytest.mark.parametrize("step", [choose, recover])
 def test_time_runs_out_and_what_was_typed_is_kept(opened, step):
-    typed, kind = {choose: None, recover: "gar"}[step], step()["step"]
-    act = (lambda page: page.keyboard.type(typed)) if typed else (lambda page: None)
-    row = run_one(opened, trial(0, [step(time_limit_ms=1500)]), act, kind=kind)
+    typed, limit = {choose: (None, 300), recover: ("gar", 5000)}[step]
+    act = (lambda page: page.keyboard.type(typed)) if typed else None
+    row = run_one(opened, trial(0, [step(time_limit_ms=limit)]), act, kind="recover")
     assert (row["response_raw"], row["timed_out"], row["rt"]) == (typed, True, None)
     assert row["response_ts"] is row["handler_ts"] is None and row["onset_ts"] > 0
 
@@ -125,7 +128,7 @@ def test_a_rating_by_digit_key_records_every_field(opened):
 
 def test_named_points_can_be_clicked_and_early_presses_count_for_nothing(opened):
     names = ["guessing", "unsure", "fairly sure", "certain"]
-    step = rate(labels=names, keys=list("1234"), low=None, high=None, minimum_ms=400)
+    step = rate(labels=names, keys=list("1234"), low=None, high=None, minimum_ms=3000)
 
     def act(page):
         page.keyboard.press("1")
@@ -170,7 +173,7 @@ def test_a_slider_can_be_set_where_its_middle_is_clicked(opened):
 
 def test_time_runs_out_on_a_scale_without_a_rating(opened):
     for step in (rate(time_limit_ms=300), slide(time_limit_ms=300)):
-        row = run_one(opened, trial(0, [step]), lambda page: None, kind="rate")
+        row = run_one(opened, trial(0, [step]), None)
         assert (row["response_raw"], row["timed_out"], row["rt"]) == (None, True, None)
 
 
@@ -185,20 +188,19 @@ def test_reading_and_choosing_are_one_row(opened):
     finished(page, server)
     assert list(server.trials) == [(0, 1)]
     row = server.trials[0, 1]
-    assert 395 < row["reading_time"] < 2400
+    assert 395 < row["reading_time"] < 1000 * PATIENCE_S
     assert_times_are_honest(row, 200)
 
 
 def test_reading_cannot_end_before_its_minimum(opened):
     def act(page):
         page.keyboard.press("Space")
-        time.sleep(0.7)
         assert page.locator(".trial.read").is_visible()
-        page.get_by_role("button", name=TEXTS["go_on"]).click()
+        page.locator(".trial.read button:not([aria-disabled])").click()
         respond(page, "choose", "j")
 
-    row = run_one(opened, trial(0, [read(minimum_ms=600), choose()]), act, kind="read")
-    assert row["reading_time"] >= 600
+    row = run_one(opened, trial(0, [read(minimum_ms=3000), choose()]), act, kind="read")
+    assert row["reading_time"] >= 3000
 
 
 def test_a_recovery_records_how_it_was_typed(opened):
@@ -310,10 +312,10 @@ def test_dictated_text_stays_and_is_recorded_where_a_study_allows_it(opened):
     assert [how for _, how in row["insertions"]] == ["insertText"]
 
 
-@pytest.mark.parametrize("step", [choose, recover, answer])
+@pytest.mark.parametrize("step", [choose, recover])
 def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(opened, step):
     kind = step()["step"]
-    first, last = {"choose": ("jf", "j"), "recover": ("ga", "Enter"), "answer": ("ga", "Control+Enter")}[kind]
+    first, last = {"choose": ("jf", "j"), "recover": ("ga", "Enter")}[kind]
 
     def act(page):
         page.keyboard.type(first)
@@ -329,12 +331,12 @@ def test_nothing_is_answered_before_the_minimum_time_and_early_keys_are_kept(ope
             page.keyboard.type("odd")
         page.keyboard.press(last)
 
-    row = run_one(opened, trial(0, [step(minimum_ms=1200)]), act, kind=kind)
+    row = run_one(opened, trial(0, [step(minimum_ms=EARLY_MS)]), act, kind=kind)
     names = [key for _, key in row["early_keys"]]
     assert names == (["yes", "no", "no"] if kind == "choose" else ["g", "a"])
     assert row["early_responses"] == len(names)
-    assert all(0 < at < 1200 for at, _ in row["early_keys"])
-    assert row["rt"] >= 1200 - 1e-6
+    assert all(0 < at < EARLY_MS for at, _ in row["early_keys"])
+    assert row["rt"] >= EARLY_MS - 1e-6
     assert row["response_raw"] == ("yes" if kind == "choose" else "odd")
     if kind != "choose":
         assert [key for _, key in row["key_log"]] == [*"odd"]
@@ -418,8 +420,8 @@ def test_waiting_is_an_answer_where_a_label_has_no_key(opened, key, given):
     step = choose("gadren", labels=["word", "nonword"], responses=["word", "nonword"], keys=["space", "none"])
     row = run_one(
         opened,
-        trial(0, [step | {"time_limit_ms": 700}]),
-        press_after(key, 200) if key else (lambda page: None),
+        trial(0, [step | {"time_limit_ms": 30_000 if key else 300}]),
+        press_after(key, 200) if key else None,
     )
     assert row["response_raw"] == given
     assert row["timed_out"] is False
@@ -461,16 +463,18 @@ def test_pictures_are_buttons_where_the_choices_are_files(opened):
 
 
 def test_several_labels_are_ticked_by_keys_and_clicks_and_given_with_enter(opened):
-    step = choose(
-        "Which of these are words?",
-        labels=["A", "B", "C"],
-        responses=["gar", "den", "dog"],
-        keys=["a", "b", "c"],
-    )
-    step |= {"options": ["gar", "den", "dog"], "several": True}
-    server, page = opened(block([trial(0, [step]), trial(1, [step])]))
+    words = ["gar", "den", "dog"]
+    given = {
+        "labels": list("ABC"),
+        "responses": words,
+        "keys": list("abc"),
+        "options": words,
+        "several": True,
+    }
+    trials = [trial(index, [choose(f"Words, number {index}?", **given)]) for index in (0, 1)]
+    server, page = opened(block(trials))
     for index in (0, 1):
-        trial_shown(page, "choose")
+        trial_shown(page, "choose", f"number {index}?")
         boxes, done = page.get_by_role("checkbox"), page.get_by_role("button", name=TEXTS["done"])
         assert boxes.count() == 3 and done.get_attribute("aria-disabled") == "true"
         assert violations(page) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.browser.plans import TEXTS
 from tests.browser.scripted_server import ScriptedServer
-from tests.conftest import ROOT
+from tests.conftest import PATIENCE_S, ROOT
 
 TRIAL = ".trial"
 
@@ -37,7 +37,7 @@ def leave(shown: Any, key: str = "Space") -> None:
     shown.page.keyboard.press(key)
 
 
-def until(condition: Callable[[], object], seconds: float = 15.0) -> None:
+def until(condition: Callable[[], object], seconds: float = PATIENCE_S) -> None:
     """Wait for something on the server's side."""
     end = time.monotonic() + seconds
     while not condition():

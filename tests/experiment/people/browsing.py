@@ -46,8 +46,10 @@ def walk(
             with suppress(PlaywrightTimeout):  # the page may have gone on since its words were read
                 onward.first.click(timeout=2000)
         elif QUESTION in words:
+            trial = page.locator(".trial").element_handle()
             page.keyboard.press("f")
-            page.wait_for_function("(asked) => !document.body.innerText.includes(asked)", arg=QUESTION)
+            # the next may stand there before anybody looks, so the question itself need not vanish
+            page.wait_for_function("(trial) => !trial.isConnected", arg=trial)
             given += 1
             moments.pop(given, lambda: None)()
         else:

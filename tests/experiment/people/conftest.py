@@ -39,6 +39,7 @@ from experiment.store.tables import metadata, sessions
 from experiment.study import Study
 from stimuli.errors import UserError
 from stimuli.item import Item
+from tests.conftest import new_context
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
 __all__ = ["postgres_cluster", "postgres_url"]
@@ -383,8 +384,7 @@ def tabs(chromium: Any) -> Iterator[Any]:
         bundle_folder()
     except UserError as error:
         pytest.fail(str(error))
-    context = chromium.new_context(viewport={"width": 1366, "height": 768}, accept_downloads=True)
-    context.set_default_timeout(20_000)
+    context = new_context(chromium, accept_downloads=True)
     troubles: list[str] = []
     context.on("weberror", lambda error: troubles.append(str(error.error)))
     context.on("console", lambda said: said.type == "error" and troubles.append(said.text))

@@ -72,13 +72,13 @@ def many(caller_at: Any) -> Callable[[Callable[[], int]], contextlib.AbstractCon
 
 
 def health(port: int) -> int:
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     line.request("GET", "/health")
     return line.getresponse().status
 
 
 def connect(port: int, source: str) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(source, 0))
+    return socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(source, 0))
 
 
 def test_an_answer_that_was_changed_doubled_or_dropped_counts_as_lost(site):
@@ -246,7 +246,7 @@ def test_of_two_who_send_for_one_place_the_first_is_stored_and_the_other_refused
     pages = [Page(caller_at(process.port), ledger, lambda: process.port, number) for number in range(PEOPLE)]
 
     def begin(page: Page) -> int:
-        together.wait(30)
+        together.wait(60)
         body = {"client_uuid": str(uuid.uuid4()), "participant": "17"}
         told = page.send("/api/small/sessions", body)
         if told.status == 201:
@@ -264,7 +264,7 @@ def test_of_two_who_send_for_one_place_the_first_is_stored_and_the_other_refused
             page.session_id, page.token = mine.session_id, mine.token
             told = []
             for index in range(TRIALS):
-                together.wait(30)
+                together.wait(60)
                 payload = {
                     "client_uuid": str(uuid.uuid4()), "trial_index": index, "attempt": 1, "timed_out": False,
                     "response_raw": f"page {page.number}", "created_at": "2026-11-21T10:00:00.000Z",
@@ -482,7 +482,7 @@ def caddy(port: int, servers: list[int], folder: Path) -> Iterator[None]:
         yield
     finally:
         running.terminate()
-        running.wait(30)
+        running.wait(60)
 
 
 @FULL

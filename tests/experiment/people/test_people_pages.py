@@ -90,13 +90,13 @@ def test_whom_the_server_turns_away_reads_it_in_the_studys_language_and_a_script
     thread.start()
     told = {}
     for path in ("/health", "/small/", "/api/small/sessions", "/admin/"):
-        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
         line.request("GET", path)
         answer = line.getresponse()
         told[path] = (answer.status, answer.headers, answer.read().decode())
         line.close()
     server.close()
-    thread.join(30)
+    thread.join(60)
     assert told["/health"][0] == 200 and "Retry-After" not in told["/health"][1]
     for path in ("/small/", "/api/small/sessions", "/admin/"):
         assert told[path][0] == 429 and int(told[path][1]["Retry-After"]) > 0, path

@@ -104,7 +104,7 @@ def test_a_minute_without_network_in_the_middle_of_a_block_costs_nothing(served,
     page.wait_for_timeout(max(0.0, end - time.monotonic()) * 1000)
     assert len(process.trials) == 3
     tabs.set_offline(False)
-    eventually(lambda: len(process.trials) == 8, seconds=40)
+    eventually(lambda: len(process.trials) == 8)
     assert to_the_end(page, TRIALS - 8)
     assert process.keys == [(index, 1) for index in range(TRIALS)]
     held_against(rows_of(request)[0], len(ledger.confirmed), ledger.lost(process.folder))

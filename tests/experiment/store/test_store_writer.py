@@ -239,7 +239,7 @@ def test_a_killed_process_frees_its_lease(target):
     with pytest.raises(UserError, match=r"hf:./a model"), leased(target, "positions", "hf:./a model"):
         pass
     holder.send_signal(signal.SIGKILL)
-    holder.communicate(timeout=30)
+    holder.communicate(timeout=60)
     deadline = time.monotonic() + 60
     while True:
         try:

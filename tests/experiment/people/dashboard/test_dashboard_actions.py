@@ -292,7 +292,7 @@ def test_a_platforms_books_are_compared_with_what_is_here(make_study, serve_stud
 
 def status_of(site: Any, path: str, body: bytes, **headers: str) -> int:
     """Post a body piece by piece, reading the answer as soon as there is one."""
-    with socket.create_connection(("127.0.0.1", site.port), timeout=30) as wire:
+    with socket.create_connection(("127.0.0.1", site.port), timeout=60) as wire:
         given = {"Host": "127.0.0.1", "Content-Length": str(len(body)), "X-Wrods": "1", "Connection": "close"}
         given |= {"Content-Type": "application/json"}
         given |= {name.replace("_", "-"): value for name, value in headers.items()}

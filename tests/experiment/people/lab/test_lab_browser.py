@@ -23,7 +23,7 @@ from experiment.people.lab.stations import SWITCHES
 from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.study import Study
-from tests.conftest import program
+from tests.conftest import PATIENCE_S, new_context, program
 from tests.experiment.people.browsing import QUESTION, TEXTS, eventually, fits, violations, walk
 from tests.experiment.people.conftest import PIN, Running
 
@@ -76,10 +76,9 @@ def station(chromium: Any) -> Iterator[Callable[..., Any]]:
                     executable_path=program("chromium"), args=["--no-sandbox", "--disable-gpu", *switches]
                 )
                 running.callback(browser.close)
-            context = browser.new_context(viewport={"width": 1366, "height": 768})
+            context = new_context(browser)
             running.callback(context.close)
             page = context.new_page()
-            page.set_default_timeout(15_000)
             page.on("pageerror", lambda error: troubles.append(str(error)))
             page.goto(address)
             return page
@@ -171,7 +170,7 @@ class Computer:
 
     def cut_power(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(20)
+        self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -189,11 +188,11 @@ def computer(chromium: Any) -> Iterator[Callable[[Path, str], Computer]]:
             start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         started.append(process)
-        eventually(lambda: port_file.exists() and len(port_file.read_text().split()) > 1, 60)
+        eventually(lambda: port_file.exists() and len(port_file.read_text().split()) > 1)
         port = port_file.read_text().split()[0]
         browser = chromium.browser_type.connect_over_cdp(f"http://127.0.0.1:{port}")
+        browser.contexts[0].set_default_timeout(1000 * PATIENCE_S)
         page = browser.contexts[0].new_page()
-        page.set_default_timeout(15_000)
         page.goto(address)
         return Computer(process, browser, page)
 
@@ -201,7 +200,7 @@ def computer(chromium: Any) -> Iterator[Callable[[Path, str], Computer]]:
     for process in started:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait(20)
+            process.wait(PATIENCE_S)
 
 
 def test_after_a_power_cut_an_empty_browser_continues_at_the_right_trial(lab, computer, tmp_path):
@@ -339,7 +338,7 @@ def test_a_browser_that_was_given_the_certificate_as_the_page_says_trusts_the_se
         args=["--no-sandbox"],
         env=os.environ | {"HOME": str(tmp_path / "home")},
     )
-    page = browser.new_page()
+    page = new_context(browser).new_page()
     page.goto(lab.page("https"))
     assert set(facts(page).values()) == {True}
     browser.close()

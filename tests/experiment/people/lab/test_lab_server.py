@@ -50,9 +50,9 @@ class Door:
 
     def connection(self, scheme: str) -> http.client.HTTPConnection:
         if scheme == "http":
-            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         context = ssl.create_default_context(cafile=str(self.certificate.authority))
-        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=30, context=context)
+        return http.client.HTTPSConnection("127.0.0.1", self.port, timeout=60, context=context)
 
     def ask(self, scheme: str, method: str = "GET", path: str = "/who", body: bytes | None = None) -> Any:
         connection = self.connection(scheme)
@@ -89,7 +89,7 @@ def door(tmp_path: Path) -> Iterator[Door]:
     thread.start()
     yield Door(server.port, certificate)
     server.close()
-    thread.join(10)
+    thread.join(60)
     assert not thread.is_alive()
 
 
@@ -157,7 +157,7 @@ def serving(folder: Path, config: Path, *options: str) -> Iterator[Callable[[str
         yield wait_for
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        process.wait(60)
     assert process.returncode == 0
 
 
