@@ -28,13 +28,12 @@ from tests.browser.plans import (
     slide,
     trial,
 )
-from tests.browser.walking import finished, leave, respond, trial_shown, violations
+from tests.browser.walking import finished, leave, respond, trial_shown, violations, violations_light_and_dark
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
-def test_axe_finds_nothing_on_any_screen(serve, new_page, scheme):
+def test_axe_finds_nothing_on_any_screen_in_light_and_dark(serve, new_page):
     tries = [trial(0, [choose()], answer="yes"), trial(1, [recover()], answer="garden")]
     shown = [
         ab(2),
@@ -45,13 +44,13 @@ def test_axe_finds_nothing_on_any_screen(serve, new_page, scheme):
     ]
     screens = plan(CONSENT, INSTRUCTIONS, practice(tries), block(shown, break_every=2), DEBRIEF)
     server = serve(screens, config={"ask_participant": True})
-    page = new_page(server.address, color_scheme=scheme)
+    page = new_page(server.address)
     checked = []
 
     def check(*selector_and_key):
         selector, key = selector_and_key
         page.locator(selector).wait_for()
-        assert violations(page) == [], selector
+        assert violations_light_and_dark(page) == [], selector
         checked.append(selector)
         page.keyboard.press(key)
 
@@ -86,27 +85,26 @@ def test_axe_finds_nothing_on_any_screen(serve, new_page, scheme):
     assert len(checked) == 19
 
 
-@pytest.mark.parametrize("screen", ["resume", "declined", "preview"])
-def test_axe_finds_nothing_on_the_rarer_screens(serve, new_page, screen):
-    preview = {"mode": "preview", "preview_plan": plan(block([ab(0)]))} if screen == "preview" else {}
-    server = serve(plan(CONSENT, block([ab(0)])), config=preview)
-    page = new_page(server.address)
-    if screen == "preview":
-        trial_shown(page, "choose")
-    else:
-        page.get_by_role("button", name=TEXTS["start"]).click()
-        page.get_by_role("button", name=TEXTS["decline"] if screen == "declined" else TEXTS["agree"]).click()
-        if screen == "resume":
-            trial_shown(page, "choose")
-            page.reload()
-            page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
-        else:
-            page.get_by_role("heading", name=TEXTS["declined_title"]).wait_for()
+def test_axe_finds_nothing_on_the_rarer_screens(serve, new_page):
+    page = new_page(serve(plan(CONSENT, block([ab(0)]))).address)
+    page.get_by_role("button", name=TEXTS["start"]).click()
+    page.get_by_role("button", name=TEXTS["decline"]).click()
+    page.get_by_role("heading", name=TEXTS["declined_title"]).wait_for()
+    assert violations(page) == []
+    page.get_by_role("button", name=TEXTS["back"]).click()
+    page.get_by_role("button", name=TEXTS["start"]).click()
+    page.get_by_role("button", name=TEXTS["agree"]).click()
+    trial_shown(page, "choose")
+    page.reload()
+    page.get_by_role("heading", name=TEXTS["resume_title"]).wait_for()
+    assert violations(page) == []
+    preview = {"mode": "preview", "preview_plan": plan(block([ab(0)]))}
+    page.goto(serve(plan(), config=preview).address)
+    trial_shown(page, "choose")
     assert violations(page) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
-def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, scheme):
+def test_axe_finds_nothing_on_the_screens_around_the_trials_in_light_and_dark(serve, new_page):
     window = read("one two", lines=["one two"], **{"as": "moving_window"})
     shown = [
         trial(0, [window, choose(time_limit_ms=4000)]),
@@ -128,14 +126,13 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     server = serve(screens)
     page = new_page()
     page.add_init_script("Element.prototype.requestFullscreen = () => Promise.reject(new Error('no'))")
-    page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 700, "height": 768})
     page.goto(server.address)
     page.get_by_role("button", name=TEXTS["start"]).click()
 
     def check(selector):
         page.locator(selector).first.wait_for()
-        assert violations(page) == [], selector
+        assert violations_light_and_dark(page) == [], selector
 
     check(".needs")
     page.set_viewport_size({"width": 1366, "height": 768})
@@ -174,8 +171,7 @@ def test_axe_finds_nothing_on_the_screens_around_the_trials(serve, new_page, sch
     check(".wait")
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
-def test_axe_finds_nothing_in_a_maze_or_where_parts_stand_alone(opened, scheme):
+def test_axe_finds_nothing_in_a_maze_or_where_parts_stand_alone(opened):
     maze = {
         "parts": ["The", "dog"],
         "foils": ["x-x-x", "ran"],
@@ -189,17 +185,16 @@ def test_axe_finds_nothing_in_a_maze_or_where_parts_stand_alone(opened, scheme):
         trial(1, [read("The dog barks.", **alone)]),
     ]
     server, page = opened(block(trials))
-    page.emulate_media(color_scheme=scheme)
     leave(page.locator(".maze"), "f")
     leave(page.locator(".maze .stimulus", has_text="dog"), "f")
     page.locator(".maze .notice", has_text=TEXTS["feedback_incorrect"]).wait_for()
-    assert violations(page) == []
+    assert violations_light_and_dark(page) == []
     page.locator(".maze button").nth(1).click()
     page.locator(".word").first.wait_for()
     for words in ("The dog", "barks."):
         page.keyboard.press("Space")
         page.locator(".word:not([aria-hidden])", has_text=words.split()[0]).wait_for()
-        assert violations(page) == []
+        assert violations_light_and_dark(page) == []
     page.keyboard.press("Space")
     finished(page, server)
 

@@ -67,9 +67,8 @@ def test_a_visit_from_start_to_code(serve, new_page):
     assert server.posts("/finish")[0].body == {"trials": 2, "completed": True}
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_whom_the_server_puts_off_at_the_start_is_not_told_of_the_network_or_of_answers(opened, status):
-    server, page = opened(block(questions(1)), reply_with={"sessions": [status, status]})
+def test_whom_the_server_puts_off_at_the_start_is_not_told_of_the_network_or_of_answers(opened):
+    server, page = opened(block(questions(1)), reply_with={"sessions": [429, 503, 503, 503]})
     page.get_by_role("status").get_by_text(TEXTS["out_of_order"]).wait_for()
     answer(page, 0)
     finished(page, server)

@@ -52,7 +52,7 @@ def assert_times_are_honest(row, delay):
 
 
 def test_a_choice_by_key_records_every_field(opened):
-    row = run_one(opened, trial(0, [choose()]), press_after("j", 300))
+    row = run_one(opened, trial(0, [choose()]), press_after("J", 300))  # with the shift lock on
     assert set(row) == FIELDS
     assert row["response_raw"] == "yes"
     assert row["timed_out"] is False
@@ -69,7 +69,6 @@ def test_other_keys_and_shortcuts_are_no_answers_and_a_choice_can_be_clicked(ope
         page.get_by_role("button", name="no").click()
 
     assert run_one(opened, trial(0, [choose()]), act)["response_raw"] == "no"
-    assert run_one(opened, trial(0, [choose()]), press_after("J", 0))["response_raw"] == "yes"
 
 
 def test_a_key_pressed_before_the_onset_and_held_is_no_answer(opened):
@@ -144,37 +143,31 @@ def test_named_points_can_be_clicked_and_early_presses_count_for_nothing(opened)
 
 
 def test_a_slider_has_no_handle_and_gives_no_answer_until_it_is_touched(opened):
-    def act(page):
-        box = page.locator(".rating input").bounding_box()
+    timed = [trial(2, [rate(time_limit_ms=300)]), trial(3, [slide(time_limit_ms=300)])]
+    server, page = opened(block([trial(0, [slide()]), trial(1, [slide(text="Another.")]), *timed]))
+    trial_shown(page, "rate")
+    box = page.locator(".rating input").bounding_box()
 
-        def beside_the_line(share):
-            x, y = box["x"] + share * box["width"], box["y"] + box["height"] / 2 + 8
-            return page.screenshot(clip={"x": x - 2, "y": y, "width": 4, "height": 2})
+    def beside_the_line(share):
+        x, y = box["x"] + share * box["width"], box["y"] + box["height"] / 2 + 8
+        return page.screenshot(clip={"x": x - 2, "y": y, "width": 4, "height": 2})
 
-        assert beside_the_line(0.5) == beside_the_line(0.25)
-        page.keyboard.press("Enter")
-        page.locator(".rating .actions button").dispatch_event("click")
-        page.keyboard.press("ArrowRight")
-        assert beside_the_line(0.5) != beside_the_line(0.25)
-        page.keyboard.press("Enter")
-
-    row = run_one(opened, trial(0, [slide()]), act, kind="rate")
-    assert (row["response_raw"], row["timed_out"]) == ("51", False)
-
-
-def test_a_slider_can_be_set_where_its_middle_is_clicked(opened):
-    def act(page):
-        box = page.locator(".rating input").bounding_box()
-        page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-        page.get_by_role("button", name=TEXTS["done"]).click()
-
-    assert run_one(opened, trial(0, [slide()]), act, kind="rate")["response_raw"] == "50"
-
-
-def test_time_runs_out_on_a_scale_without_a_rating(opened):
-    for step in (rate(time_limit_ms=300), slide(time_limit_ms=300)):
-        row = run_one(opened, trial(0, [step]), None)
-        assert (row["response_raw"], row["timed_out"], row["rt"]) == (None, True, None)
+    assert beside_the_line(0.5) == beside_the_line(0.25)
+    page.keyboard.press("Enter")
+    page.locator(".rating .actions button").dispatch_event("click")
+    page.keyboard.press("ArrowRight")
+    assert beside_the_line(0.5) != beside_the_line(0.25)
+    page.keyboard.press("Enter")
+    trial_shown(page, "rate", "Another.")  # it can be set where its middle is clicked
+    box = page.locator(".rating input").bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.get_by_role("button", name=TEXTS["done"]).click()
+    finished(page, server)
+    rows = [server.trials[index, 1] for index in range(4)]
+    assert [(row["response_raw"], row["timed_out"]) for row in rows] == [
+        ("51", False), ("50", False), (None, True), (None, True),
+    ]  # fmt: skip
+    assert rows[2]["rt"] is rows[3]["rt"] is None
 
 
 def test_reading_and_choosing_are_one_row(opened):
@@ -237,18 +230,20 @@ def test_a_free_answer_to_a_question_alone_is_typed_over_several_lines(opened):
     assert_times_are_honest(row, 0)
 
 
-def test_nothing_helps_with_the_spelling(opened):
-    _, page = opened(block([trial(0, [recover()])]))
-    trial_shown(page, "recover")
-    field = page.locator("#wrods-answer")
-    names = ("spellcheck", "autocorrect", "autocomplete", "autocapitalize", "translate", "writingsuggestions")
-    assert [field.get_attribute(name) for name in names] == ["false", "off", "off", "off", "no", "false"]
-    stimulus = page.locator(".stimulus")
-    assert (stimulus.get_attribute("translate"), stimulus.get_attribute("lang")) == ("no", "en")
-
-
-def test_pasting_is_refused_and_counted(opened):
+def test_nothing_helps_with_the_spelling_and_pasting_is_refused_and_counted(opened):
     def act(page):
+        field = page.locator("#wrods-answer")
+        names = (
+            "spellcheck",
+            "autocorrect",
+            "autocomplete",
+            "autocapitalize",
+            "translate",
+            "writingsuggestions",
+        )
+        assert [field.get_attribute(name) for name in names] == ["false", "off", "off", "off", "no", "false"]
+        stimulus = page.locator(".stimulus")
+        assert (stimulus.get_attribute("translate"), stimulus.get_attribute("lang")) == ("no", "en")
         page.evaluate("() => getSelection().selectAllChildren(document.querySelector('.stimulus'))")
         page.keyboard.press("Control+c")
         page.locator("#wrods-answer").click()
@@ -363,17 +358,12 @@ def test_time_in_another_window_is_recorded(opened):
     assert 290 < row["blurred_ms"] < row["rt"]
 
 
-def test_stimuli_are_drawn_as_text_never_as_markup(opened):
-    nasty = "<img src=x onerror=alert(1)> & <b>bold</b>"
+def test_stimuli_are_drawn_as_text_never_as_markup_in_the_page_s_own_font_letter_by_letter(opened):
+    nasty = "<img src=x onerror=alert(1)> & <b>Lettre διαβάζω ещё</b>"
     _, page = opened(block([trial(0, [choose(nasty)])]))
     trial_shown(page, "choose")
     assert page.locator(".stimulus").inner_text() == nasty
     assert page.locator(".stimulus *").count() == 0
-
-
-def test_letters_are_drawn_in_the_page_s_own_font_one_by_one(opened):
-    _, page = opened(block([trial(0, [choose("Lettre διαβάζω ещё")])]))
-    trial_shown(page, "choose")
     style = page.locator(".stimulus").evaluate(
         "(e) => [getComputedStyle(e).fontFamily, getComputedStyle(e).fontVariantLigatures]"
     )

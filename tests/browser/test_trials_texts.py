@@ -46,11 +46,17 @@ def lines_shown(page, selector=".stimulus"):
     )
 
 
-@pytest.mark.parametrize("kind", ["read", "choose", "recover", "answer"])
-def test_a_text_stands_in_exactly_the_lines_of_the_plan(opened, kind):
-    step = {"read": read, "choose": choose, "recover": recover, "answer": answer}[kind]
-    _, page = shown(opened, trial(0, [step(TEXT, lines=LINES)]), kind=kind)
-    assert lines_shown(page)["rows"] == LINES
+def test_a_text_stands_in_exactly_the_lines_of_the_plan(opened):
+    steps = {"read": read, "choose": choose, "recover": recover, "answer": answer}
+    trials = [trial(index, [step(TEXT, lines=LINES)]) for index, step in enumerate(steps.values())]
+    _, page = opened(block(trials))
+    for kind, onward in zip(steps, ("Space", "j", "Enter", None), strict=True):
+        trial_shown(page, kind)
+        assert lines_shown(page)["rows"] == LINES
+        if kind == "recover":
+            page.keyboard.type("the")
+        if onward:
+            page.keyboard.press(onward)
 
 
 def test_a_line_that_does_not_fit_makes_the_text_smaller_never_wraps_and_is_noted(opened):
@@ -65,18 +71,21 @@ def test_a_line_that_does_not_fit_makes_the_text_smaller_never_wraps_and_is_note
     assert 0.3 <= server.event("text_scaled")["scale"] < 1
 
 
-@pytest.mark.parametrize("kind", ["rate", "choose", "answer"])
-def test_a_text_that_is_judged_wraps_on_a_phone_rather_than_become_too_small(opened, kind):
+def test_a_text_that_is_judged_wraps_on_a_phone_rather_than_become_too_small(opened):
     long = "The key to the old cabinets of the house was on the table near the door."
-    step = {"choose": choose, "answer": answer, "rate": rate}[kind]
-    _, page = shown(opened, trial(0, [step(long, lines=[long])]), kind=kind)
-    page.set_viewport_size({"width": 390, "height": 844})
-    until(lambda: page.locator(".stimulus.wrapped").count() == 1)
-    text = lines_shown(page)
-    assert text["size"] >= 14 and text["fits"] and len(text["rows"]) > 1
-    page.set_viewport_size({"width": 1280, "height": 800})
-    until(lambda: page.locator(".stimulus.wrapped").count() == 0)
-    assert lines_shown(page)["rows"] == [long]
+    steps = {"rate": rate, "choose": choose, "answer": answer}
+    trials = [trial(index, [step(long, lines=[long])]) for index, step in enumerate(steps.values())]
+    _, page = opened(block(trials))
+    for kind, onward in zip(steps, "3j ", strict=True):
+        trial_shown(page, kind)
+        page.set_viewport_size({"width": 390, "height": 844})
+        until(lambda: page.locator(".stimulus.wrapped").count() == 1)
+        text = lines_shown(page)
+        assert text["size"] >= 14 and text["fits"] and len(text["rows"]) > 1
+        page.set_viewport_size({"width": 1280, "height": 800})
+        until(lambda: page.locator(".stimulus.wrapped").count() == 0)
+        assert lines_shown(page)["rows"] == [long]
+        page.keyboard.press(onward)
 
 
 def test_each_line_runs_in_its_own_direction(opened):
@@ -133,35 +142,44 @@ def test_a_moving_window_shows_one_word_at_a_time_and_times_each(opened):
 PARTS = [" ".join(WORDS[:2]), " ".join(WORDS[2:4]), " ".join(WORDS[4:])]
 
 
-@pytest.mark.parametrize("mode", ["moving_window", "cumulative", "centred"])
-def test_parts_are_uncovered_one_after_another(opened, mode):
-    lines = PARTS if mode == "centred" else LINES
-    reading = read(TEXT, lines=lines, parts=PARTS, **{"as": mode})
-    server, page = shown(opened, trial(0, [reading, choose()]), kind="read")
-    assert set(page.locator(".trial.read .stimulus").inner_text()) <= set("- \n")
-    seen = []
-    for number in range(len(PARTS)):
-        page.keyboard.press("Space")
-        page.wait_for_function(
-            "(last) => [...document.querySelectorAll('.word:not([aria-hidden])')].at(-1)?.textContent === last",
-            arg=PARTS[number].split()[-1],
+def test_parts_are_uncovered_one_after_another(opened):
+    modes = ["moving_window", "cumulative", "centred"]
+    trials = [
+        trial(
+            index,
+            [read(TEXT, lines=PARTS if mode == "centred" else LINES, parts=PARTS, **{"as": mode}), choose()],
         )
-        seen.append(" ".join(page.locator(".word:not([aria-hidden])").all_inner_texts()))
-        if mode == "centred":
-            assert page.locator(".trial.read .stimulus").inner_text() == PARTS[number]
-            box = page.locator(".trial.read .stimulus").bounding_box()
-            assert box["x"] + box["width"] / 2 == pytest.approx(page.viewport_size["width"] / 2, abs=2)
-    if mode == "cumulative":
-        assert seen == [" ".join(PARTS[: number + 1]) for number in range(len(PARTS))]
-    else:
-        assert seen == PARTS
-    page.keyboard.press("Space")
-    respond(page, "choose", "j")
+        for index, mode in enumerate(modes)
+    ]
+    server, page = opened(block(trials))
+    text = page.locator(".trial.read .stimulus")
+    for mode in modes:
+        trial_shown(page, "read")
+        assert set(text.inner_text()) <= set("- \n")
+        seen = []
+        for number in range(len(PARTS)):
+            page.keyboard.press("Space")
+            page.wait_for_function(
+                "(last) => [...document.querySelectorAll('.word:not([aria-hidden])')].at(-1)?.textContent === last",
+                arg=PARTS[number].split()[-1],
+            )
+            seen.append(" ".join(page.locator(".word:not([aria-hidden])").all_inner_texts()))
+            if mode == "centred":
+                assert text.inner_text() == PARTS[number]
+                box = text.bounding_box()
+                assert box["x"] + box["width"] / 2 == pytest.approx(page.viewport_size["width"] / 2, abs=2)
+        if mode == "cumulative":
+            assert seen == [" ".join(PARTS[: number + 1]) for number in range(len(PARTS))]
+        else:
+            assert seen == PARTS
+        page.keyboard.press("Space")
+        respond(page, "choose", "j")
     finished(page, server)
-    regions = server.trials[0, 1]["regions"]
-    assert [region["region"] for region in regions] == [0, 1, 2]
-    assert [region["line"] for region in regions] == ([None] * 3 if mode == "centred" else [0, 0, 1])
-    assert all(region["rt"] > 0 for region in regions)
+    for index, mode in enumerate(modes):
+        regions = server.trials[index, 1]["regions"]
+        assert [region["region"] for region in regions] == [0, 1, 2]
+        assert [region["line"] for region in regions] == ([None] * 3 if mode == "centred" else [0, 0, 1])
+        assert all(region["rt"] > 0 for region in regions)
 
 
 def test_parts_of_an_rsvp_stand_for_their_frames_without_a_key(serve, new_page):
@@ -304,28 +322,33 @@ def runs(values):
     return found
 
 
-@pytest.mark.parametrize("backward", [None, "%%%%%%"])
-def test_mask_prime_and_target_follow_without_an_empty_frame(serve, new_page, backward):
-    primed = prime("gadren", backward_mask=backward, backward_ms=100 if backward else 0)
-    trials = [trial(0, [primed, choose("garden")], fixation_ms=400)]
+def test_mask_prime_and_target_follow_without_an_empty_frame(serve, new_page):
+    behind = {"backward_mask": "%%%%%%", "backward_ms": 100}
+    trials = [
+        trial(0, [prime("gadren"), choose("garden")], fixation_ms=400),
+        trial(1, [prime("letred", **behind), choose("letter")], fixation_ms=400),
+    ]
     server = serve(plan(block(trials)))
     page = new_page(server.address)
     page.get_by_role("button", name=TEXTS["start"]).wait_for()
     watch_paints(page)  # from before the trial: on a slow machine a cross may be gone before it is looked for
     start(page)
-    respond(page, "choose", "j")
+    respond(page, "choose", "j", "garden")
+    respond(page, "choose", "j", "letter")
     finished(page, server)
     painted = runs([tuple(one) for one in page.evaluate("() => window.painted")])
     texts = [shown for (_, shown), _ in painted]
-    begin = texts.index("######")
-    wanted = ["######", "gadren", *([backward] if backward else []), "garden"]
-    assert texts[begin : begin + len(wanted)] == wanted
-    assert painted[begin - 1][0] == ("", "")  # the cross, with nothing between it and the mask
-    row = server.trials[0, 1]
-    assert row["prime_frames"] >= 1
-    assert row["prime_ms"] == pytest.approx(row["prime_frames"] * row["frame_period"], rel=0.4)
-    assert row["response_raw"] == "yes"
-    assert row["rt"] == pytest.approx(row["response_ts"] - row["onset_ts"], abs=1e-6)
+    begin = 0
+    for wanted in (["######", "gadren", "garden"], ["######", "letred", "%%%%%%", "letter"]):
+        begin = texts.index("######", begin)
+        assert texts[begin : begin + len(wanted)] == wanted
+        assert painted[begin - 1][0] == ("", "")  # the cross, with nothing between it and the mask
+        begin += 1
+    for row in server.trials.values():
+        assert row["prime_frames"] >= 1
+        assert row["prime_ms"] > 25  # of 50, to the nearest frame
+        assert row["response_raw"] == "yes"
+        assert row["rt"] == pytest.approx(row["response_ts"] - row["onset_ts"], abs=1e-6)
 
 
 def test_a_prime_of_counted_frames_stands_for_at_least_these(opened):
@@ -337,23 +360,31 @@ def test_a_prime_of_counted_frames_stands_for_at_least_these(opened):
     assert all(row["prime_frames"] >= 4 for row in server.trials.values())
 
 
-@pytest.mark.parametrize(("number", "scrolls"), [(28, False), (150, True)])
-def test_however_many_examples_there_are_item_and_answers_stay_in_view(opened, number, scrolls):
-    many = [
-        {"text": f"seven hungry dogs wait outside {place}.", "label": "AB"[place % 2]}
-        for place in range(number)
+def test_however_many_examples_there_are_item_and_answers_stay_in_view(opened):
+    def many(number):
+        lines = (f"seven hungry dogs wait outside {place}." for place in range(number))
+        return [{"text": line, "label": "AB"[place % 2]} for place, line in enumerate(lines)]
+
+    given = {"labels": ["A", "B"], "responses": ["A", "B"], "keys": ["a", "b"]}
+    numbers = (28, 150)
+    trials = [
+        trial(index, [choose(f"{number} Teachers walk home.", **given)], exemplars=many(number))
+        for index, number in enumerate(numbers)
     ]
-    step = choose("a Teacher walks home.", labels=["A", "B"], responses=["A", "B"], keys=["a", "b"])
-    _, page = shown(opened, trial(0, [step], exemplars=many), kind="choose")
-    assert page.locator(".exemplars li").count() == number
-    for selector in (".stimulus", ".choices", ".exemplars"):
-        box = page.locator(selector).bounding_box()
-        assert box["y"] >= 0 and box["y"] + box["height"] <= 768, selector
-    assert (page.locator(".exemplars").get_attribute("tabindex") == "0") is scrolls
-    page.keyboard.press("Tab")
-    page.keyboard.press("End")
-    if scrolls:
-        page.wait_for_function("() => document.querySelector('.exemplars').scrollTop > 0")
+    _, page = opened(block(trials))
+    for number in numbers:
+        trial_shown(page, "choose", f"{number} Teachers")
+        assert page.locator(".exemplars li").count() == number
+        for selector in (".stimulus", ".choices", ".exemplars"):
+            box = page.locator(selector).bounding_box()
+            assert box["y"] >= 0 and box["y"] + box["height"] <= 768, selector
+        scrolls = number == 150
+        assert (page.locator(".exemplars").get_attribute("tabindex") == "0") is scrolls
+        page.keyboard.press("Tab")
+        page.keyboard.press("End")
+        if scrolls:
+            page.wait_for_function("() => document.querySelector('.exemplars').scrollTop > 0")
+        page.keyboard.press("a")
 
 
 def test_twenty_eight_long_examples_are_all_seen_beside_item_and_statement(opened):

@@ -51,8 +51,24 @@ def finished(page: Any, server: ScriptedServer) -> None:
     assert page.locator(".code").inner_text() == "C0DE-4711"
 
 
-def violations(page: Any) -> list[str]:
+def violations(page: Any, **options: Any) -> list[str]:
     """Run axe-core on a page; return what it finds, one line a violation."""
-    page.evaluate((ROOT / "static/node_modules/axe-core/axe.min.js").read_text("utf-8"))
-    found = page.evaluate("() => axe.run(document)")["violations"]
-    return [f"{one['id']}: {one['nodes'][0]['html']}" for one in found]
+    if not page.evaluate("() => 'axe' in window"):
+        page.evaluate((ROOT / "static/node_modules/axe-core/axe.min.js").read_text("utf-8"))
+    return list(
+        page.evaluate(
+            """async (options) => (await axe.run(document, { resultTypes: ["violations"], ...options })).violations
+            .map((one) => `${one.id}: ${one.nodes[0].html}`)""",
+            options,
+        )
+    )
+
+
+def violations_light_and_dark(page: Any) -> list[str]:
+    """Run axe-core on a page in light, and what depends on colours in dark as well."""
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")  # no colour on its way to another
+    found = violations(page)
+    page.emulate_media(color_scheme="dark")
+    found += violations(page, runOnly=["color-contrast", "link-in-text-block"])
+    page.emulate_media(color_scheme="light")
+    return found

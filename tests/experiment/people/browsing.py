@@ -12,9 +12,9 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from experiment.languages import pack_for
 from tests.browser.walking import until as eventually
-from tests.browser.walking import violations
+from tests.browser.walking import violations, violations_light_and_dark
 
-__all__ = ["eventually", "violations"]
+__all__ = ["eventually", "violations", "violations_light_and_dark"]
 QUESTION = "Which word is it?"
 TEXTS = pack_for("en").texts
 BACK = TEXTS["return_to_platform"]

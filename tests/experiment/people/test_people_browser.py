@@ -53,10 +53,7 @@ def press(page: Any, words: str) -> None:
     pytest.fail(f"Tab never reached {words!r}")
 
 
-@pytest.mark.parametrize(
-    ("language", "scheme"),
-    [("de", "light"), ("ar", "dark"), pytest.param("ja", "dark", marks=pytest.mark.full)],
-)
+@pytest.mark.parametrize(("language", "scheme"), [("de", "light"), ("ar", "dark")])
 def test_a_whole_study_is_taken_left_continued_and_deleted_by_keyboard_alone(
     make_study, serve_study, tabs, language, scheme
 ):

@@ -68,8 +68,14 @@ def check_store(target: Path | str, people: int, ledger: Ledger) -> None:
     assert sorted(row["reader"] for row in sessions) == [f"P{number:03d}" for number in range(1, people + 1)]
 
 
-@pytest.mark.parametrize("people", [20, pytest.param(200, marks=pytest.mark.full)])
-@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+@pytest.mark.parametrize(
+    ("kind", "people"),
+    [
+        ("sqlite", 20),
+        pytest.param("postgresql", 20, marks=pytest.mark.postgres),
+        pytest.param("sqlite", 100, marks=pytest.mark.full),
+    ],
+)
 def test_many_at_once_who_send_all_twice_and_out_of_order_lose_nothing(
     folder, serve_process, caller_at, request, monkeypatch, kind, people
 ):

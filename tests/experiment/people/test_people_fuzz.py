@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from experiment.store import open_store
 from tests.experiment.people.conftest import WITHOUT_PRACTICE, page_of, settings_of, word_items
 
-EXAMPLES = int(os.environ.get("WRODS_FUZZ", "50"))
+EXAMPLES = int(os.environ.get("WRODS_FUZZ", "20"))
 ENDPOINTS = ("trials", "events", "answers", "finish", "resume", "lease", "shown", "")
 SECRET_ANSWER = "zzkeyzz"
 OTHERS_ANSWER = "what another participant typed"

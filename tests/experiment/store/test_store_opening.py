@@ -197,48 +197,39 @@ def spoil(connection: Connection, column: Column[Any], session_id: str, value: s
     )
 
 
-@pytest.mark.parametrize(("column", "value"), FOREIGN, ids=str)
-def test_json_that_wrods_did_not_write_is_named_with_its_row_and_the_backup_from_before(
-    tmp_path, plan, column, value
-):
-    with open_store(tmp_path) as store:
-        hurt, sound = (begin(store, plan, reader) for reader in ("P001", "P002"))
-        kept = back_up(store.address, tmp_path / "backups", stem="study")
-        do(store, spoil, column, hurt, value)
-        with pytest.raises(StoreError) as refused, store.read() as connection:
-            connection.execute(select(column)).all()
-        back_up(store.address, tmp_path / "backups", stem="study")  # holds the same fault
-        with pytest.raises(StoreError) as again, store.read() as connection:
-            connection.execute(select(column)).all()
-        assert store.trouble is None  # every other row can be read and written
-    said = str(again.value)
-    assert said == str(refused.value)
-    for part in (f"{column.table.name}.{column.name}", tmp_path / "study.db", kept):
-        assert str(part) in said
-    assert sound not in said
-    if "session_id" in column.table.columns and column.table is not audit:
-        assert f"--session {hurt}" in said and "P001" in said
-
-
-def test_json_of_another_kind_is_named_on_postgresql_too(postgres_url, plan):
-    for column, value in FOREIGN:
-        if value == "{":
-            continue  # which PostgreSQL refuses
-        with open_store(postgres_url) as store:
-            hurt = begin(store, plan, "P001")
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
+def test_json_that_wrods_did_not_write_is_named_with_its_row(tmp_path, request, plan, kind):
+    target = tmp_path if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    with open_store(target) as store:
+        for column, value in FOREIGN:
+            if kind == "postgresql" and value == "{":
+                continue  # which PostgreSQL refuses
+            hurt, sound = (begin(store, plan, reader) for reader in ("P001", "P002"))
             do(store, spoil, column, hurt, value)
             with pytest.raises(StoreError) as refused, store.read() as connection:
                 connection.execute(select(column)).all()
             writing = store.write(lambda c, column=column: c.execute(select(column)).all())
             with pytest.raises(StoreError, match=f"{column.table.name}.{column.name}"):
                 writing.result()
+            assert store.trouble is None, "every other row can be read and written"
             said = str(refused.value)
-            assert f"{column.table.name}.{column.name}" in said
+            assert f"{column.table.name}.{column.name}" in said and sound not in said, value
             if "session_id" in column.table.columns and column.table is not audit:
-                assert f"--session {hurt}" in said and "P001" in said
-            store.write(
-                lambda c: [c.execute(table.delete()) for table in reversed(metadata.sorted_tables)]
-            ).result()
+                assert f"--session {hurt}" in said and "P001" in said, (column, value)
+            every = reversed(metadata.sorted_tables)
+            store.write(lambda c, every=every: [c.execute(table.delete()) for table in every]).result()
+
+
+@pytest.mark.parametrize("column", [sessions.c.plan, audit.c.detail], ids=str)
+def test_the_backup_from_before_json_was_changed_is_named(tmp_path, plan, column):
+    with open_store(tmp_path) as store:
+        hurt = begin(store, plan, "P001")
+        kept = back_up(store.address, tmp_path / "backups", stem="study")
+        do(store, spoil, column, hurt, "{")
+        back_up(store.address, tmp_path / "backups", stem="study")  # holds the same fault
+        with pytest.raises(StoreError) as refused, store.read() as connection:
+            connection.execute(select(column)).all()
+    assert str(kept) in str(refused.value) and str(tmp_path / "study.db") in str(refused.value)
 
 
 def test_a_file_that_another_program_holds_is_not_called_damaged(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from experiment.rating import answers_of
-from tests.experiment.people.browsing import fits, violations
+from tests.experiment.people.browsing import fits, violations_light_and_dark
 from tests.experiment.people.conftest import page_of
 from tests.experiment.people.dashboard.test_dashboard_rating import rated
 
@@ -20,9 +20,8 @@ __all__ = ["rated"]
 def enter(tabs: Any) -> Callable[..., Any]:
     """Return a function that opens the pages of a server as the owner."""
 
-    def open_page(site: Any, path: str = "/admin/", scheme: str = "light") -> Any:
+    def open_page(site: Any, path: str = "/admin/") -> Any:
         page = tabs.new_page()
-        page.emulate_media(color_scheme=scheme)
         base = f"http://127.0.0.1:{site.port}"
         page.goto(f"{base}/admin/enter/{site.state.make_link()}")
         page.goto(base + path)
@@ -31,27 +30,26 @@ def enter(tabs: Any) -> Callable[..., Any]:
     return open_page
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
-def test_axe_finds_nothing_on_any_page(rated, enter, scheme):
-    page = enter(rated, scheme=scheme)
+def test_axe_finds_nothing_on_any_page_in_light_and_dark(rated, enter):
+    page = enter(rated)
     page.get_by_text("Up to date").wait_for()
     key = page.locator("tbody th a").first.get_attribute("href")
     base = f"http://127.0.0.1:{rated.port}"
-    assert violations(page) == []
+    assert violations_light_and_dark(page) == []
     study = f"{base}/admin/small"
     for address in (
         base + key, f"{base}{key}/withdrawal", f"{study}/flags", f"{study}/quality", f"{study}/audit", f"{study}/rating",
         f"{study}/rating/agreement", f"{base}/admin/rating",
     ):  # fmt: skip
         page.goto(address)
-        assert violations(page) == [], address
+        assert violations_light_and_dark(page) == [], address
     page.goto(f"{study}/quality")
     page.get_by_role("button", name="Show").click()
     page.get_by_text("This was check 1").wait_for()
-    assert violations(page) == []
+    assert violations_light_and_dark(page) == []
     page.context.clear_cookies()
     page.goto(f"{base}/admin/login")
-    assert violations(page) == []
+    assert violations_light_and_dark(page) == []
 
 
 def test_pages_fit_a_phone(rated: Any, enter: Callable[..., Any]) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from experiment.store.records import add_person
 from tests.experiment.people.conftest import word_items
 
-EXAMPLES = int(os.environ.get("WRODS_FUZZ", "150"))
+EXAMPLES = int(os.environ.get("WRODS_FUZZ", "60"))
 KEY, ANSWER, PLATFORM_ID = "zzkeyzz", "what a participant typed", "5f8d0d55a1b2c3aaaabbbb01"
 NOT_ASKED = {"pages.bundle", "pages.asset", "admin.logout", "admin.end_all_sign_ins"}
 """Files of the page, which are the same for everybody, and what would end the callers' own sign-ins."""

@@ -106,7 +106,7 @@ def test_typing_of_a_machine_is_noticed(between, found, told):
 def test_nobody_who_types_like_a_person_is_flagged(words_a_minute):
     """From slow typists over the mean to the fastest of the 168,000 of Dhakal et al. (2018)."""
     given_ms = Typing(key_ms=12_000 / words_a_minute, participant_sd=0.0, word_pause_ms=0.0)
-    for reader in range(200):
+    for reader in range(60):
         log = typed(LETTERS, given_ms, seed=1, name=f"S{reader}", draw=Random(reader))
         assert kinds([row(0, key_log=[list(one) for one in log])]) == {}
 

@@ -24,7 +24,7 @@ from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.study import Study
 from tests.conftest import PATIENCE_S, new_context, program
-from tests.experiment.people.browsing import QUESTION, TEXTS, eventually, fits, violations, walk
+from tests.experiment.people.browsing import QUESTION, TEXTS, eventually, fits, violations_light_and_dark, walk
 from tests.experiment.people.conftest import PIN, Running
 
 pytestmark = pytest.mark.browser
@@ -289,36 +289,33 @@ def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participa
     other.get_by_text("P015 has already taken part").wait_for()
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
-def test_the_start_screens_pass_axe_and_ask_for_the_pin(lab, station, scheme):
+def test_the_start_screens_pass_axe_in_light_and_dark_and_ask_for_the_pin(lab, station):
     page = station(lab.page())
-    page.emulate_media(color_scheme=scheme)
     page.get_by_label(TEXTS["station_name"]).wait_for()
-    assert violations(page) == []
+    assert violations_light_and_dark(page) == []
     name_station(page, "7")
     begin(page, "P014")
     page.get_by_role("button", name="I agree").wait_for()
     other = station(lab.page(query="?station=7"))
-    other.emulate_media(color_scheme=scheme)
     other.get_by_text(TEXTS["unfinished_here"]).wait_for()
-    assert violations(other) == []
+    assert violations_light_and_dark(other) == []
     assert fits(other)
     other.get_by_role("button", name="Continue P014").click()
     other.get_by_role("heading", name="P014 has already begun").wait_for()
-    assert violations(other) == []
+    assert violations_light_and_dark(other) == []
     other.keyboard.type("0000\n")
     other.get_by_text(TEXTS["pin_wrong"]).wait_for()
     begin(other, "P014")
     other.get_by_role("heading", name="P014 has already begun").wait_for()
     other.get_by_role("button", name="End P014").click()
     other.get_by_label("Experimenter's PIN").wait_for()
-    assert violations(other) == []
+    assert violations_light_and_dark(other) == []
     other.keyboard.type("fire alarm\n")  # Enter goes to the PIN, which is empty
     other.keyboard.type(f"{PIN}\n")
     other.get_by_text("The session of P014 has ended.").wait_for()
     for path in ("/certificate", "/kiosk"):
         other.goto(lab.page().removesuffix("/small/") + path)
-        assert violations(other) == []
+        assert violations_light_and_dark(other) == []
 
 
 @pytest.mark.full

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from experiment.people.recruitment.return_links import release
-from tests.experiment.people.browsing import BACK, TEXTS, fits, violations, walk
+from tests.experiment.people.browsing import BACK, TEXTS, fits, violations_light_and_dark, walk
 from tests.experiment.people.conftest import prolific_id
 
 pytestmark = pytest.mark.browser
@@ -64,12 +64,10 @@ def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(recruiting, p
     assert len([row["state"] for row in site.sessions]) == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin(recruiting, page, scheme):
+def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin_in_light_and_dark(recruiting, page):
     site = recruiting("mturk", {}, wanted=1)
     link = {"workerId": "A1", "assignmentId": "3X", "hitId": "3H"}
     site.begin(platform=link).complete()
-    page.emulate_media(color_scheme=scheme)
     for told, given in {
         "missing_title": {},
         "preview_title": {"assignmentId": "ASSIGNMENT_ID_NOT_AVAILABLE"},
@@ -78,4 +76,4 @@ def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin(recruiting, pa
     }.items():
         page.goto(f"{site.address}?{urlencode(given)}")
         page.get_by_role("heading", name=TEXTS[told]).wait_for()
-        assert violations(page) == [], told
+        assert violations_light_and_dark(page) == [], told
