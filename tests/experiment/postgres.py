@@ -10,11 +10,15 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine
+from sqlalchemy.engine import make_url
+
+from experiment.store import open_store
 
 __all__ = ["postgres_cluster", "postgres_url"]
 # PostgreSQL refuses to run as root
@@ -88,16 +92,25 @@ def restart_postgres(url: str, how: str) -> None:
 
 @pytest.fixture
 def postgres_url(request: pytest.FixtureRequest, require: Callable[[str, object, str], None]) -> str:
-    """Give the address of a new, empty PostgreSQL database."""
+    """Give the address of a new PostgreSQL database without rows."""
     require("postgres", postgres_programs(), "PostgreSQL's server programs are not installed")
     require("postgres", importlib.util.find_spec("psycopg"), "the extra `postgres` is not installed")
-    return new_database(request.getfixturevalue("postgres_cluster"))
+    cluster = request.getfixturevalue("postgres_cluster")
+    return new_database(cluster, f"TEMPLATE {migrated(cluster)}")
 
 
-def new_database(cluster: str, owner: str = "wrods") -> str:
+@cache
+def migrated(cluster: str) -> str:
+    """Run the migrations once in a cluster; return the name of the database that other ones are copies of."""
+    address = new_database(cluster)
+    open_store(address).close()
+    return str(make_url(address).database)
+
+
+def new_database(cluster: str, how: str = "") -> str:
     """Make an empty database in a cluster and return its address."""
     name = f"study_{secrets.token_hex(4)}"
-    tell(cluster, f"CREATE DATABASE {name} OWNER {owner}")
+    tell(cluster, f"CREATE DATABASE {name} OWNER wrods {how}")
     return cluster.replace("/postgres?", f"/{name}?")
 
 

@@ -24,6 +24,7 @@ from argon2 import PasswordHasher
 from flask import Flask
 from flask.testing import FlaskClient
 from sqlalchemy import Select, select, update
+from werkzeug.routing import Rule
 
 from experiment.bundle import bundle_folder
 from experiment.people.app import create_app
@@ -308,6 +309,23 @@ class Running:
             self.caller(), base, told.body["token"], told.body["plan"], told.body["session_id"],
             told.status, told.body["done"],
         )  # fmt: skip
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compile_addresses_once() -> Iterator[None]:
+    """Let the applications of all tests share the code that writes their addresses: it takes most of making one."""
+    compiled: dict[tuple[object, ...], Any] = {}
+    compile_one = Rule._compile_builder
+
+    def shared(rule: Rule, append_unknown: bool = True) -> Any:
+        key = (rule.rule, rule.subdomain, rule.host, repr(rule.defaults), append_unknown)
+        if key not in compiled:
+            compiled[key] = compile_one(rule, append_unknown)
+        return compiled[key]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Rule, "_compile_builder", shared)
+        yield
 
 
 @pytest.fixture

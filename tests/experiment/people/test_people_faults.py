@@ -20,13 +20,13 @@ from tests.experiment.people.browsing import TEXTS, answer, into_block, item_sho
 from tests.experiment.people.conftest import ROOT, WITHOUT_BREAKS, WITHOUT_PRACTICE, settings_of, word_items
 from tests.experiment.people.drills import Ledger, Page, study_of_twenty_trials
 
-TRIALS = 12
+TRIALS = 8
 
 
 @pytest.fixture
 def folder(make_study: Any) -> Path:
     readers = "{guesser: {use: 'baseline:random'}, oracle: {use: 'baseline:oracle'}}"
-    models = ("design:\n", f"models: {{replicates: 6, who: {readers}}}\ndesign:\n")
+    models = ("design:\n", f"models: {{replicates: 2, who: {readers}}}\ndesign:\n")
     return study_of_twenty_trials(make_study, "recruit: link", models, trials=TRIALS)
 
 
@@ -101,15 +101,13 @@ def test_people_and_a_run_of_models_write_one_study_at_once(folder, serve_proces
     check_store(folder, people, ledger)
     with open_store(folder) as store, store.read() as connection:
         runs = [row for row in q.sessions_overview(connection) if row["reader_kind"] != "human"]
-    assert len(runs) >= 12
+    assert len(runs) >= 4
     assert all(row["state"] == "finished" and row["n_trials"] == TRIALS for row in runs)
 
 
 @pytest.mark.browser
 def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(make_study, serve_study, page):
-    study = make_study(
-        WITHOUT_PRACTICE, settings_of("recruit: link"), WITHOUT_BREAKS, items=word_items(TRIALS)
-    )
+    study = make_study(WITHOUT_PRACTICE, settings_of("recruit: link"), WITHOUT_BREAKS, items=word_items(12))
     site = serve_study(study)
 
     def limit(pages: int) -> None:
@@ -119,9 +117,9 @@ def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(make_st
     into_block(page, site.address)
     item_shown(page)
     limit(site.do(lambda c: int(c.exec_driver_sql("PRAGMA page_count").scalar_one())))
-    answer(page, TRIALS)
+    answer(page, 12)
     page.get_by_text(TEXTS["waiting"]).wait_for()
-    assert len(site.trials) < TRIALS
+    assert len(site.trials) < 12
     limit(1_000_000)
     assert to_the_end(page, 0)
-    assert [(row["trial_index"], row["attempt"]) for row in site.trials] == [(n, 1) for n in range(TRIALS)]
+    assert [(row["trial_index"], row["attempt"]) for row in site.trials] == [(n, 1) for n in range(12)]

@@ -30,7 +30,7 @@ def plan() -> dict[str, Any]:
             "is_filler": False, "is_attention_check": False, "answer": "yes",
             "shown": {"sentence": "Teh dgo barks."}, "choice_order": [0, 1],
         }
-        for index in range(500)
+        for index in range(200)
     ]  # fmt: skip
     return {
         "study": "positions", "version": 1, "design_hash": "d1", "list_id": 1, "label_map": {"A": "A"},

@@ -200,6 +200,7 @@ def spoil(connection: Connection, column: Column[Any], session_id: str, value: s
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)])
 def test_json_that_wrods_did_not_write_is_named_with_its_row(tmp_path, request, plan, kind):
     target = tmp_path if kind == "sqlite" else request.getfixturevalue("postgres_url")
+    plan = plan | {"screens": []}
     with open_store(target) as store:
         for column, value in FOREIGN:
             if kind == "postgresql" and value == "{":

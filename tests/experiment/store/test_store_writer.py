@@ -349,14 +349,14 @@ def test_a_stored_trial_comes_back_as_it_was_given(either, plan, make_trial):
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order=st.randoms(use_true_random=False), indices=st.lists(st.integers(0, 40), min_size=1, max_size=60))
-def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(either, plan, make_trial, order, indices):
-    session = begin(either, plan)
+def test_scrambled_and_repeated_posts_leave_exactly_the_right_rows(store, plan, make_trial, order, indices):
+    session = begin(store, plan)
     order.shuffle(indices)
     futures = [
-        either.write(lambda c, index=index: r.store_trial(c, make_trial(session, index))) for index in indices
+        store.write(lambda c, index=index: r.store_trial(c, make_trial(session, index))) for index in indices
     ]
     told = Counter(future.result() for future in futures)
-    assert look(either, q.done_keys, session) == sorted({(index, 1) for index in indices})
+    assert look(store, q.done_keys, session) == sorted({(index, 1) for index in indices})
     assert told["stored"] == len(set(indices))
 
 
@@ -384,10 +384,10 @@ def arrive(store: Store, plan: dict[str, Any], **who: Any) -> int:
     return store.write(operation).result()
 
 
-def test_lists_never_differ_by_more_than_one(either, plan):
+def test_lists_never_differ_by_more_than_one(store, plan):
     filled: Counter[int] = Counter({1: 0, 2: 0, 3: 0, 4: 0})
     for _ in range(23):
-        filled[arrive(either, plan)] += 1
+        filled[arrive(store, plan)] += 1
         assert max(filled.values()) - min(filled.values()) <= 1
 
 

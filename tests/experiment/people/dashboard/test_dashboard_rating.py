@@ -202,25 +202,24 @@ def test_what_people_rated_stands_when_answers_are_scored_again(rated, visit):
     assert sorted(given) == [f"accepted-{VERSION}"] * 4 + ["rated"] * 2, "nothing is overwritten"
 
 
-@pytest.mark.parametrize(
-    ("label_map", "told"),
-    [
-        ({"A": "A", "B": "B"}, ["“A” means A", "“B” means B"]),
-        ({"A": "B", "B": "A"}, ["“B” means A", "“A” means B"]),
-        ({}, []),
-    ],
-)
-def test_raters_are_told_what_the_labels_of_an_answer_meant(rated, visit, label_map, told):
-    def relabel(connection: Any) -> None:
+def test_raters_are_told_what_the_labels_of_an_answer_meant(rated, visit):
+    rater = visit("cora", rated)
+
+    def relabel(connection: Any, label_map: dict[str, str]) -> None:
         for row in connection.execute(select(sessions.c.session_id, sessions.c.plan)).all():
             plan = row.plan | {"label_map": label_map}
             connection.execute(
                 update(sessions).where(sessions.c.session_id == row.session_id).values(plan=plan)
             )
 
-    rated.do(relabel)
-    page = visit("cora", rated).get("/admin/small/rating").text
-    assert all(meaning in page for meaning in told) and ('class="labels"' in page) == bool(told)
+    for label_map, told in (
+        ({"A": "A", "B": "B"}, ["“A” means A", "“B” means B"]),
+        ({"A": "B", "B": "A"}, ["“B” means A", "“A” means B"]),
+        ({}, []),
+    ):
+        rated.do(lambda connection, label_map=label_map: relabel(connection, label_map))
+        page = rater.get("/admin/small/rating").text
+        assert all(meaning in page for meaning in told) and ('class="labels"' in page) == bool(told)
 
 
 def test_a_third_rater_decides_without_having_rated_and_every_rating_is_exported(rated, visit, tmp_path):

@@ -24,7 +24,14 @@ from experiment.people.service import service_for
 from experiment.store import open_store
 from experiment.study import Study
 from tests.conftest import PATIENCE_S, new_context, program
-from tests.experiment.people.browsing import QUESTION, TEXTS, eventually, fits, violations_light_and_dark, walk
+from tests.experiment.people.browsing import (
+    QUESTION,
+    TEXTS,
+    eventually,
+    fits,
+    violations_light_and_dark,
+    walk,
+)
 from tests.experiment.people.conftest import PIN, Running
 
 pytestmark = pytest.mark.browser
