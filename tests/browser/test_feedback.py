@@ -135,10 +135,12 @@ def test_a_server_that_is_slow_to_answer_makes_nobody_wait_for_long(opened):
     server, page = opened(
         block(trials, feedback=feedback("accuracy")),
         verdicts={0: "correct"},
-        reply_with={"trials": [503, 503, 503]},
+        reply_with={"trials": [503] * 100},
     )
     respond(page, "choose", "j", "number 0?")
+    page.get_by_text(TEXTS["waiting"]).wait_for()
     trial_shown(page, "choose", "number 1?")
+    server.reply_with["trials"].clear()
     until(lambda: server.trials.get((0, 1)))
     page.keyboard.press("j")
     finished(page, server)

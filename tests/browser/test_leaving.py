@@ -243,7 +243,7 @@ def test_finishing_later_says_until_when_and_goes_on_from_there(opened):
     assert [told["then"] for told in stops(server)] == ["later"]
 
 
-@pytest.mark.parametrize(("any_browser", "within_ms"), [(False, None), (True, None), (True, 3_600_000)])
+@pytest.mark.parametrize(("any_browser", "within_ms"), [(True, None), (True, 3_600_000)])
 def test_who_finishes_later_is_told_whether_it_must_be_in_this_browser(opened, any_browser, within_ms):
     policy = {"if_interrupted": {"then": "resume", "within_ms": within_ms}}
     _, page = agreed(opened, block(asked(2)), study=policy, config={"any_browser": any_browser})

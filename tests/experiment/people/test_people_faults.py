@@ -1,4 +1,4 @@
-"""Real server processes under load, beside a run of models, on either kind of store, and a disk that fills up."""
+"""Real server processes under load, beside a run of models, on either kind of store."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ import pytest
 
 from experiment.store import open_store
 from experiment.store import records as q
-from tests.experiment.people.browsing import TEXTS, answer, into_block, item_shown, to_the_end
-from tests.experiment.people.conftest import ROOT, WITHOUT_BREAKS, WITHOUT_PRACTICE, settings_of, word_items
+from tests.experiment.people.conftest import ROOT
 from tests.experiment.people.drills import Ledger, Page, study_of_twenty_trials
 
 TRIALS = 8
@@ -103,23 +102,3 @@ def test_people_and_a_run_of_models_write_one_study_at_once(folder, serve_proces
         runs = [row for row in q.sessions_overview(connection) if row["reader_kind"] != "human"]
     assert len(runs) >= 4
     assert all(row["state"] == "finished" and row["n_trials"] == TRIALS for row in runs)
-
-
-@pytest.mark.browser
-def test_a_full_disk_is_a_wait_with_words_and_goes_on_when_there_is_room(make_study, serve_study, page):
-    study = make_study(WITHOUT_PRACTICE, settings_of("recruit: link"), WITHOUT_BREAKS, items=word_items(12))
-    site = serve_study(study)
-
-    def limit(pages: int) -> None:
-        statement = f"PRAGMA max_page_count = {pages}"
-        site.do(lambda connection: connection.exec_driver_sql(statement).close())
-
-    into_block(page, site.address)
-    item_shown(page)
-    limit(site.do(lambda c: int(c.exec_driver_sql("PRAGMA page_count").scalar_one())))
-    answer(page, 12)
-    page.get_by_text(TEXTS["waiting"]).wait_for()
-    assert len(site.trials) < 12
-    limit(1_000_000)
-    assert to_the_end(page, 0)
-    assert [(row["trial_index"], row["attempt"]) for row in site.trials] == [(n, 1) for n in range(12)]

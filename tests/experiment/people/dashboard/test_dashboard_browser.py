@@ -30,7 +30,7 @@ def enter(tabs: Any) -> Callable[..., Any]:
     return open_page
 
 
-def test_axe_finds_nothing_on_any_page_in_light_and_dark(rated, enter):
+def test_pages_fit_a_phone_and_axe_finds_nothing_on_any_in_light_and_dark(rated, enter):
     page = enter(rated)
     page.get_by_text("Up to date").wait_for()
     key = page.locator("tbody th a").first.get_attribute("href")
@@ -39,36 +39,28 @@ def test_axe_finds_nothing_on_any_page_in_light_and_dark(rated, enter):
     study = f"{base}/admin/small"
     for address in (
         base + key, f"{base}{key}/withdrawal", f"{study}/flags", f"{study}/quality", f"{study}/audit", f"{study}/rating",
-        f"{study}/rating/agreement", f"{base}/admin/rating",
+        f"{study}/rating/agreement", f"{base}/admin/rating", f"{base}/admin/signed-in", f"{base}/admin/",
     ):  # fmt: skip
         page.goto(address)
+        page.locator(".panel:visible").first.wait_for()
         assert violations_light_and_dark(page) == [], address
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert fits(page), address
+        widths = page.locator(".panel").evaluate_all("panels => panels.map(panel => panel.offsetWidth)")
+        assert min(widths) > 300, address
+        page.set_viewport_size({"width": 1366, "height": 768})
     page.goto(f"{study}/quality")
     page.get_by_role("button", name="Show").click()
     page.get_by_text("This was check 1").wait_for()
     assert violations_light_and_dark(page) == []
-    page.context.clear_cookies()
-    page.goto(f"{base}/admin/login")
-    assert violations_light_and_dark(page) == []
-
-
-def test_pages_fit_a_phone(rated: Any, enter: Callable[..., Any]) -> None:
-    page = enter(rated)
-    page.get_by_text("Up to date").wait_for()
-    key = page.locator("tbody th a").first.get_attribute("href")
     page.set_viewport_size({"width": 390, "height": 844})
-    study = (f"/admin/small/{name}" for name in ("flags", "audit", "rating"))
-    for path in (key, f"{key}/withdrawal", *study, "/admin/signed-in", "/admin/"):
-        page.goto(f"http://127.0.0.1:{rated.port}{path}")
-        page.locator(".panel:visible").first.wait_for()
-        assert fits(page), path
-        widths = page.locator(".panel").evaluate_all("panels => panels.map(panel => panel.offsetWidth)")
-        assert min(widths) > 300, path
-    person = rated.begin()
-    page.goto(f"http://127.0.0.1:{rated.port}{page_of(person)}")
+    page.goto(f"{base}{page_of(rated.begin())}")
     page.get_by_role("button", name="Make a link").click()
     page.get_by_text("resume=").wait_for()
     assert fits(page)
+    page.context.clear_cookies()
+    page.goto(f"{base}/admin/login")
+    assert violations_light_and_dark(page) == []
 
 
 @pytest.mark.full

@@ -18,7 +18,7 @@ import pytest
 
 from experiment.people.app import create_app
 from experiment.people.connections import lan_addresses
-from experiment.people.lab.serving import ServerCertificate, open_lab, spki_digest
+from experiment.people.lab.serving import ServerCertificate, open_lab
 from experiment.people.lab.stations import SWITCHES
 from experiment.people.service import service_for
 from experiment.store import open_store
@@ -144,21 +144,6 @@ def test_over_plain_http_a_station_says_what_it_lacks_and_loses_nothing(lab, sta
     assert_whole(lab.trials_of("P014"))
 
 
-@pytest.mark.full
-def test_with_the_certificate_nothing_is_lacking(lab, station):
-    assert lab.certificate is not None
-    trusted = f"--ignore-certificate-errors-spki-list={spki_digest(lab.certificate.chain)}"
-    page = station(lab.page("https"), trusted)
-    name_station(page, "Window seat")
-    assert set(facts(page).values()) == {True}
-    page.get_by_text("Window seat").wait_for()
-    assert page.locator(".lacking").count() == 0
-    begin(page, "P014")
-    walk(page, "completion code")
-    assert lab.sessions[0]["station"] == "Window seat"
-    assert_whole(lab.trials_of("P014"))
-
-
 def test_the_kiosk_switch_gives_the_same_without_a_certificate(lab, station):
     origin = lab.page().removesuffix("/small/")
     plain = [switch for switch in SWITCHES if switch != "--kiosk"]  # headless Chromium has no screen to fill
@@ -253,25 +238,6 @@ def test_trials_that_could_not_be_sent_before_a_power_cut_go_out_from_the_start_
 
 
 @pytest.mark.full
-def test_two_stations_work_side_by_side_while_one_is_without_network(lab, station):
-    near, far = station(lab.page(query="?station=1")), station(lab.page(query="?station=2"))
-    begin(near, "P001")
-    begin(far, "P002")
-    walk(near, "completion code", answers=2)
-    walk(far, "completion code", answers=1)
-    eventually(lambda: len(lab.trials_of("P002")) == 1)
-    far.context.set_offline(True)
-    walk(far, "completion code", answers=2)
-    walk(near, "completion code")
-    assert_whole(lab.trials_of("P001"))
-    assert len(lab.trials_of("P002")) == 1
-    far.context.set_offline(False)
-    walk(far, "completion code")
-    assert_whole(lab.trials_of("P002"))
-    assert {one["station"] for one in lab.sessions} == {"Station 01", "Station 02"}
-
-
-@pytest.mark.full
 def test_the_start_screen_ends_a_session_with_a_reason_and_takes_a_new_participant(lab, station):
     page = station(lab.page(query="?station=7"))
     begin(page, "P014")
@@ -346,23 +312,3 @@ def test_a_browser_that_was_given_the_certificate_as_the_page_says_trusts_the_se
     page.goto(lab.page("https"))
     assert set(facts(page).values()) == {True}
     browser.close()
-
-
-@pytest.mark.full
-def test_a_number_that_has_begun_elsewhere_is_asked_about(lab, station):
-    first = station(lab.page(query="?station=1"))
-    begin(first, "P014")
-    walk(first, "completion code", answers=3)
-    eventually(lambda: len(lab.trials_of("P014")) == 3)
-    first.context.close()
-    page = station(lab.page(query="?station=2"))
-    begin(page, "P014")
-    page.get_by_role("heading", name="P014 has already begun").wait_for()
-    assert "trial 3 of 4" in page.locator("#wrods-stage").inner_text()
-    assert "Station 01" in page.locator("#wrods-stage").inner_text()
-    page.get_by_role("button", name="Another number").click()
-    begin(page, "P014")
-    go_on(page, "P014", 3)
-    walk(page, "completion code")
-    assert_whole(lab.trials_of("P014"))
-    assert lab.sessions[0]["station"] == "Station 02"

@@ -10,7 +10,6 @@ import pytest
 
 from experiment.people.recruitment.return_links import release
 from tests.experiment.people.browsing import BACK, TEXTS, fits, violations_light_and_dark, walk
-from tests.experiment.people.conftest import prolific_id
 
 pytestmark = pytest.mark.browser
 
@@ -54,17 +53,7 @@ def test_a_page_whose_session_was_held_shows_the_code_once_it_is_released(recrui
     assert len([row["state"] for row in site.sessions]) == 1
 
 
-def test_who_cannot_begin_reads_why_and_nothing_asks_them_to_start(recruiting, prolific, page):
-    site = recruiting("prolific", wanted=1)
-    site.begin(platform=prolific | {"PROLIFIC_PID": prolific_id("somebody"), "SESSION_ID": "else"})
-    page.goto(f"{site.address}?{urlencode(prolific)}")
-    assert page.get_by_role("heading", name=TEXTS["busy_title"]).is_visible()
-    assert page.get_by_role("button").count() == 0
-    assert fits(page)
-    assert len([row["state"] for row in site.sessions]) == 1
-
-
-def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin_in_light_and_dark(recruiting, page):
+def test_who_cannot_begin_reads_why_on_pages_without_a_button_in_which_axe_finds_nothing(recruiting, page):
     site = recruiting("mturk", {}, wanted=1)
     link = {"workerId": "A1", "assignmentId": "3X", "hitId": "3H"}
     site.begin(platform=link).complete()
@@ -77,3 +66,4 @@ def test_axe_finds_nothing_on_the_pages_of_those_who_cannot_begin_in_light_and_d
         page.goto(f"{site.address}?{urlencode(given)}")
         page.get_by_role("heading", name=TEXTS[told]).wait_for()
         assert violations_light_and_dark(page) == [], told
+        assert page.get_by_role("button").count() == 0 and fits(page), told
