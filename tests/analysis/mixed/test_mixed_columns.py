@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,8 @@ import pytest
 
 from analysis.mixed import fit, linear_contrasts, margins, predict, residuals
 from analysis.mixed.formula import expand_terms, read_expression, read_formula
-from analysis.mixed.variables import alphabetical
 from stimuli.errors import UserError
 from tests.analysis.mixed.conftest import Simulate
-from tests.analysis.r_programs import lines_of_r
-
-WORDS = ("x y", "äußerlich", "_c", "10", "B", "a", "A", "b", "é", "e", "-x", "2", "Öl", "(z)", "ñ", "n")
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +24,6 @@ def data(crossed: Simulate) -> pd.DataFrame:
 
 def estimates(found: Any) -> np.ndarray:
     return np.asarray(found.fixed["estimate"], dtype=float)
-
-
-@pytest.mark.r
-def test_levels_are_in_rs_alphabetical_order(tmp_path: Path) -> None:
-    listed = ", ".join(f'"{word}"' for word in WORDS)
-    assert list(alphabetical(WORDS)) == lines_of_r(f"cat(sort(c({listed})), sep = '\\n')", tmp_path)
 
 
 def test_weights_given_as_a_series_find_their_rows(data: pd.DataFrame) -> None:

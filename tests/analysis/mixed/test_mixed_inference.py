@@ -371,3 +371,21 @@ def test_an_interval_ends_where_p_is_a_twentieth(data: pd.DataFrame, method: str
             distance = np.abs(table[end] - table["estimate"]) / table["se"]
             assert 2.0 * stats.t.sf(distance, df) == pytest.approx(0.05)
         assert (table["p"] < 0.05).equals(table["ci_low"] * table["ci_high"] > 0)
+
+
+def test_an_offset_given_as_numbers_counts_by_its_mean(data: pd.DataFrame) -> None:
+    named = fit("rt ~ cond + (1 | participant)", data, offset="log.freq")
+    given = fit("rt ~ cond + (1 | participant)", data, offset=data["log.freq"])
+    one, other = (margins(found, "cond").table()["estimate"].to_numpy() for found in (named, given))
+    assert one == pytest.approx(other, abs=1e-9)
+
+
+def test_grids_that_cannot_be_laid_out_are_refused(data: pd.DataFrame) -> None:
+    found = fit("rt ~ cond + log.freq + (1 | participant)", data)
+    for factors, at, says in (
+        (["cond", "cond"], {}, "'cond' is named twice"),
+        ("cond", {"log.freq": "two"}, "log.freq is a covariate"),
+        ("cond", {"cond": "finale"}, "level of cond 'finale'"),
+    ):
+        with pytest.raises(UserError, match=says):
+            margins(found, factors, at)  # type: ignore[arg-type]

@@ -11,81 +11,67 @@ import pytest
 
 from analysis.mixed.formula import expand_terms, read_expression
 from analysis.mixed.matrices import make_design
-from analysis.mixed.variables import Variables, read_coding
+from analysis.mixed.variables import Variables, alphabetical, read_coding
 from stimuli.errors import UserError
 from tests.analysis.r_programs import lines_of_r
 
 FORMULAS = (
-    "poly(x, 2)",
-    "poly(x, 3) * a",
-    "poly(x, 2, raw = TRUE)",
-    "scale(x) + scale(z, scale = FALSE)",
-    "I(x^2) + I(x/z)",
-    "log(z, 2) + log1p(z) + sqrt(z)",
-    "exp(x) + abs(x) + cos(x) + tanh(x)",
-    "round(x) + floor(z) + ceiling(z)",
-    "pmax(x, 3) + pmin(z, 2)",
-    "ifelse(x > 3, 1, 0)",
+    # terms
     "0 + a",
     "-1 + a:b",
     "b + a %in% b",
     "a/b",
-    "a:b",
     "a*b - 1 - b",
     "b:x:a + a",
-    "a + a:b:x",
     "(a + b + x)^2 - a:x",
     "a*b*x - a:b:x",
-    "0 + x:a",
     "x:a + x",
-    "factor(n)*b",
-    "as.factor(n) + n",
-    "0 + factor(n):x",
-    "factor(n, levels = c(4, 3, 2, 1))",
-    'relevel(factor(a), ref = "mid") * b',
-    "C(factor(a), contr.sum) + C(factor(n), contr.helmert)",
-    "ordered(n) * x",
-    "as.numeric(n)",
-    "I(x > 3)",
-    'I(x * (a == "lo"))',
     "a + I(z * x):a",
     "a * poly(x, 2) - a",
-    "scale(log(z))",
-    "log10(z):b",
-    "ns(x, 3)",
+    # arithmetic
+    "I(x^2) + I(x/z) + I(x/100000) + I(x * 0.50) + I(z * 1e-4) + I(z * 123456)",
+    "log(z, 2) + log1p(z) + log10(z):b + sqrt(z) + exp(x) + abs(x) + cos(x) + tanh(x)",
+    "round(x) + floor(z) + ceiling(z) + pmax(x, 3) + pmin(z, 2) + ifelse(x > 3, 1, 0)",
+    "n %% 2 + I(n %/% 2) + sign(x - 3) + as.logical(n - 1) + as.integer(z)",
+    "TRUE + x  # the rest of a line is a remark",
+    # truth
+    'I(x > 3) + I(x * (a == "lo")) + I(a == "lo" & x > 3) * b',
+    'I(!(a == "lo")) + I(a %in% c("lo", "mid"))',
+    '(x > 3) * (b == "p")',
+    # what learns from the rows
+    "poly(x, 3) * a",
+    "poly(x, 2, raw = TRUE)",
+    "scale(x) + scale(z, scale = FALSE) + scale(log(z))",
+    "scale(x)[, 1] + c(scale(z)) + as.vector(x)",
+    "scale(x, scale = F) + scale(z, T, T)",
+    "I(x - mean(x)) + I((z - min(z))/(max(z) - min(z))) + I(x > median(x)) + I(z/sd(z))",
     "ns(x, df = 3):a",
     "ns(x, knots = c(2.5, 3, 4))",
     "ns(z, 4, intercept = TRUE)",
     "ns(x, df = 2, Boundary.knots = c(2, 4))",
     "splines::ns(x, 2) * b",
-    "bs(x)",
     "bs(x, df = 5) * b",
     "bs(x, degree = 2, knots = 3)",
-    "bs(x, knots = c(2.5, 3.5), Boundary.knots = c(-1, 8))",
-    "bs(z, 4, degree = 1)",
-    "I(x - mean(x)) + I((z - min(z))/(max(z) - min(z)))",
-    "I(x > median(x)) + I(z/sd(z))",
-    "scale(x)[, 1] + c(scale(z)) + as.vector(x)",
-    "scale(x, scale = F) + scale(z, T, T)",
-    'I(a == "lo" & x > 3) * b',
-    'I(!(a == "lo")) + I(a %in% c("lo", "mid"))',
-    '(x > 3) * (b == "p")',
-    "n %% 2 + I(n %/% 2) + sign(x - 3)",
-    "as.logical(n - 1) + as.integer(z)",
-    "cut(x, 3)",
+    "bs(x, knots = c(2.5, 3.5), Boundary.knots = c(-1, 8)) + bs(z, 4, degree = 1)",
     "cut(x, c(-5, 2, 3, 10), right = FALSE) * b",
     'cut(z, breaks = c(0, 2.123456, 3, 5), labels = c("l", "m", "h"))',
     "0 + cut(n, c(1, 2, 4), include.lowest = TRUE):x",
+    # factors
+    "factor(n)*b",
+    "as.factor(n) + n",
+    "0 + factor(n):x",
+    "factor(n, levels = c(4, 3, 2, 1)) + as.numeric(n)",
+    'relevel(factor(a), ref = "mid") * b',
+    "C(factor(a), contr.sum) + C(factor(n), contr.helmert)",
+    "ordered(n) * x",
     'factor(n, labels = c("w", "x", "y", "z")) * x',
     'relevel(factor(n, levels = 1:4, labels = c("w", "x", "y", "z")), "y")',
-    "factor(n, ordered = TRUE)",
-    'ordered(a, levels = c("lo", "mid", "hi"))',
+    'factor(n, ordered = TRUE) + ordered(a, levels = c("lo", "mid", "hi"))',
     "as.character(a) + droplevels(b)",
     "C(a, treatment, base = 2) + C(b, contr.sum(2))",
     "C(a, contr.treatment(3, base = 3))",
-    "I(x/100000) + I(x * 0.50) + I(z * 1e-4) + I(z * 123456)",
-    "TRUE + x  # the rest of a line is a remark",
 )
+WORDS = ("x y", "äußerlich", "_c", "10", "B", "a", "A", "b", "é", "e", "-x", "2", "Öl", "(z)", "ñ", "n")
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +98,14 @@ for (text in c({asked})) {{
   cat("NAMES", paste(colnames(m), collapse = "\\t"), "\\n", sep = "\\t")
   cat("VALUES", paste(sprintf("%.14g", m), collapse = "\\t"), "\\n", sep = "\\t")
 }}
+cat("SORTED", paste(sort(c({json.dumps(WORDS, ensure_ascii=False)[1:-1]})), collapse = "\\t"), "\\n", sep = "\\t")
 """
-    lines = [line.split("\t")[1:-1] for line in lines_of_r(program, folder)]
+    *lines, words = [line.split("\t")[1:-1] for line in lines_of_r(program, folder)]
     pairs = zip(lines[::2], lines[1::2], strict=True)
     return {
         text: (names, np.array(values, dtype=float).reshape(len(names), -1).T)
         for text, (names, values) in zip(FORMULAS, pairs, strict=True)
-    }
+    } | {"words": (words, None)}
 
 
 @pytest.mark.r
@@ -130,6 +117,11 @@ def test_a_model_matrix_is_rs_in_names_and_values(
     names, values = matrices[formula]
     assert list(design.names) == names
     assert design.matrix(rows) == pytest.approx(values, abs=1e-9)
+
+
+@pytest.mark.r
+def test_levels_are_in_rs_alphabetical_order(matrices: dict[str, tuple[list[str], Any]]) -> None:
+    assert list(alphabetical(WORDS)) == matrices["words"][0]
 
 
 @pytest.mark.parametrize(

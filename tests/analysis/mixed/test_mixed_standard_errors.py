@@ -31,8 +31,6 @@ def answers(seed: int, participants: int, items: int) -> pd.DataFrame:
         ("correct ~ a * b + (0 + b | p)", 6489, (25, 14)),
         # Here lme4 reports convergence and standard errors near 0.04 with |z| up to 72; its differences of a noisy deviance.
         ("correct ~ a * b + (x | p) + (1 | i)", 1019, (18, 23)),
-        ("correct ~ a * b + (1 | p)", 3550, (24, 16)),
-        ("correct ~ x + a + (x | p) + (1 | i)", 5267, (19, 13)),
     ],
 )
 def test_standard_errors_under_a_guess_rate_are_those_of_the_deviances_own_curvature(
@@ -46,16 +44,11 @@ def test_standard_errors_under_a_guess_rate_are_those_of_the_deviances_own_curva
     at = np.concatenate([found.theta, np.linalg.solve(deviance.back, found.fixed["estimate"].to_numpy())])
 
     def curvature(h: float) -> np.ndarray:
-        steps = h * np.eye(len(at))
-        return np.array(
-            [
-                [
-                    sum(s * t * deviance(at + s * a + t * b)[0] for s in (1, -1) for t in (1, -1))
-                    for b in steps
-                ]
-                for a in steps
-            ]
-        ) / (4.0 * h**2)
+        steps, signs = h * np.eye(len(at)), [(s, t) for s in (1, -1) for t in (1, -1)]
+        found = np.zeros((len(at), len(at)))
+        for i, j in zip(*np.tril_indices(len(at)), strict=True):
+            found[i, j] = sum(s * t * deviance(at + s * steps[i] + t * steps[j])[0] for s, t in signs)
+        return (found + np.tril(found, -1).T) / (4.0 * h**2)
 
     # Richardson's extrapolation from two steps; nothing but values of the deviance goes in.
     hessian = (4.0 * curvature(0.01) - curvature(0.02)) / 3.0

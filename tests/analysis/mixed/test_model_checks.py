@@ -50,7 +50,7 @@ def test_a_residual_is_the_place_among_simulated_data(rows: pd.DataFrame) -> Non
 def test_tests_of_residuals_hold_their_level_although_participants_differ(rows: pd.DataFrame) -> None:
     rng = np.random.default_rng(5)
     low = []
-    for _ in range(30):
+    for _ in range(20):
         own = rng.normal(0, 1.0, 16)[rows["participant"]] + rng.normal(0, 0.5, len(rows))
         model = mixed.fit("y ~ cond + (1 | participant)", rows.assign(y=own))
         low.append(mixed.simulated_residuals(model, 99).p_uniform < 0.05)
