@@ -61,9 +61,7 @@ def test_regions_share_their_languages_vocabulary(english):
     assert vocabulary("en-GB") is english
 
 
-@pytest.mark.parametrize(
-    "word", ["cat", "judge", "jugde", "straightforward", "xqzvwkpl", "of", "a", "z" * 40]
-)
+@pytest.mark.parametrize("word", ["cat", "jugde", "straightforward", "a", "z" * 40])
 def test_neighbours_are_those_of_a_search_through_every_word(word, english):
     others = [other for other in english.spelled if other != word]
     nearest = sorted(Levenshtein.distance(word, other) for other in others)[:20]
@@ -144,7 +142,7 @@ def test_measures_of_any_string_are_counts_that_make_sense(word):
         assert pairs.bigram_min <= pairs.bigram_mean
 
 
-@pytest.mark.parametrize("language", ["de", "en", "es", "fi", "fr", "pl", "ru", "tr", "he"])
+@pytest.mark.parametrize("language", ["de", "en", "tr", "he"])
 def test_frequencies_are_those_of_wordfreq(language):
     import wordfreq
 

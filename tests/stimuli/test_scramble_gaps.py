@@ -43,7 +43,7 @@ def _trained(kind):
         trainer = tokenizers.trainers.UnigramTrainer(
             vocab_size=1500, unk_token="?", special_tokens=["?"], show_progress=False
         )
-    lines = [line for page in sorted(DOCS.glob("*.md"))[:8] for line in page.read_text("utf-8").splitlines()]
+    lines = [line for page in sorted(DOCS.glob("*.md"))[:4] for line in page.read_text("utf-8").splitlines()]
     made.train_from_iterator([*lines, *["x".join(GAPS.values())] * 9], trainer)
     return made
 
