@@ -76,15 +76,29 @@ def test_a_language_without_letters_here_is_refused_by_what_needs_them_and_only_
     assert scramble_text("한국어", "RS", seed=1, language="ko", avoid_real_words=False).changes
 
 
-@pytest.mark.parametrize(
-    "language", ["en", "de", "fr", "es", "it", "nl", "pt", "tr", "ru", "el", "pl", "sv", "da", "fi", "uk"]
-)
-def test_every_alphabet_has_small_letters_of_one_character_and_both_classes(language):
-    known = alphabet(language, "a test")
-    assert all(len(letter) == 1 and letter.islower() for letter in known.letters)
-    assert len(set(known.letters)) == len(known.letters)
-    classes = [known.letter_class(letter) for letter in known.letters]
-    assert classes.count("vowel") >= 5 and classes.count("consonant") >= 14
+def test_every_alphabet_has_small_letters_of_one_character_and_both_classes():
+    for language in [
+        "en",
+        "de",
+        "fr",
+        "es",
+        "it",
+        "nl",
+        "pt",
+        "tr",
+        "ru",
+        "el",
+        "pl",
+        "sv",
+        "da",
+        "fi",
+        "uk",
+    ]:
+        known = alphabet(language, "a test")
+        assert all(len(letter) == 1 and letter.islower() for letter in known.letters)
+        assert len(set(known.letters)) == len(known.letters)
+        classes = [known.letter_class(letter) for letter in known.letters]
+        assert classes.count("vowel") >= 5 and classes.count("consonant") >= 14
 
 
 def test_accented_letters_have_the_class_and_the_outline_that_their_base_and_marks_give():
@@ -157,7 +171,7 @@ def test_controls_act_on_the_transposed_pair_wherever_both_can(position, eligibi
         "change": f"substitute:{position}(shape=change)",
     }
     alone = {level: defaultdict(set) for level in kinds}
-    for (level, kind), seed in product(kinds.items(), range(40)):
+    for (level, kind), seed in product(kinds.items(), range(30)):
         for change in scramble_text(SITES, kind, seed=seed).changes:
             alone[level][change.intact].add(frozenset(_site(change)))
     for seed in range(20):
@@ -194,11 +208,13 @@ def test_options_under_which_no_word_can_change_are_refused_with_the_reason(lang
 
 
 @pytest.mark.parametrize(
-    "kind", ["substitute:internal", "substitute:all", "insert:initial", "insert:internal"]
-)
-@pytest.mark.parametrize(
-    ("language", "word"),
-    [("en", "объявление"), ("ru", "announcement"), ("de", "ירושלים"), ("el", "아름답습니다")],
+    ("kind", "language", "word"),
+    [
+        ("substitute:internal", "en", "объявление"),
+        ("substitute:all", "ru", "announcement"),
+        ("insert:initial", "de", "ירושלים"),
+        ("insert:internal", "el", "아름답습니다"),
+    ],
 )
 def test_no_letter_of_one_script_comes_into_a_word_of_another(kind, language, word):
     result = scramble_text(word, kind, seed=3, language=language)

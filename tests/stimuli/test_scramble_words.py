@@ -60,35 +60,24 @@ def test_a_star_without_partner_is_refused(text):
         parse_stars(text)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "bbc.co.uk", "example.de", "foo.io/x", "user@host.de", "report.pdf", "EXAMPLE.DE", "amazon.it/x",
-        "my-site.in", "München.de", "x.com", "README.md", "data.tar.gz", "archive.7z", "пример.рф", "t.co/abc",
-        "youtu.be/abc?t=1", "localhost.dev:8000/x", "https://a.example/b?c=d", "www.example.org/x", "jo.doe@example.co.uk",
-    ],
+ADDRESSES = (
+    "bbc.co.uk", "example.de", "foo.io/x", "user@host.de", "report.pdf", "EXAMPLE.DE", "amazon.it/x",
+    "my-site.in", "München.de", "x.com", "README.md", "data.tar.gz", "archive.7z", "пример.рф", "t.co/abc",
+    "youtu.be/abc?t=1", "localhost.dev:8000/x", "https://a.example/b?c=d", "www.example.org/x", "jo.doe@example.co.uk",
+    "10.1000/xyz123", "doi:10.1037/xge0000001", "10.1016/S0010-0277(98)00034-1", r"C:\data\file.txt", "C:/data/file",
+    r"data\raw\file.csv", r"\\server\share\x", "/usr/bin/x", "/home/anna/", "~/notes", "./run", "../data/x.csv",
+    "data/raw/x.csv", "#tag", "#Café_2020", "@name", "@name@social.example.org", "user@localhost", "x@y.org", "file:///etc/hosts",
 )  # fmt: skip
-def test_addresses_without_a_scheme_and_names_of_files_stay(address):
-    text = f"Please see {address}, reader."
-    (stays,) = [word for word in find_words(nfc(text)) if not word.movable]
-    assert stays.text == address
-    assert address in scramble_text(text, "RS", seed=1, avoid_real_words=False).text
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "10.1000/xyz123", "doi:10.1037/xge0000001", "10.1016/S0010-0277(98)00034-1", r"C:\data\file.txt", "C:/data/file",
-        r"data\raw\file.csv", r"\\server\share\x", "/usr/bin/x", "/home/anna/", "~/notes", "./run", "../data/x.csv",
-        "data/raw/x.csv", "#tag", "#Café_2020", "@name", "@name@social.example.org", "user@localhost", "x@y.org", "file:///etc/hosts",
-    ],
-)  # fmt: skip
-def test_paths_identifiers_handles_and_hashtags_stay(address):
-    text = f"Please see {address}, reader (or “{address}”)."
-    stays = [word.text for word in find_words(nfc(text)) if not word.movable]
-    assert stays == [address, address]
-    for kind in ("RS", "INS-INT_2", "Sub"):
-        assert scramble_text(text, kind, seed=1, avoid_real_words=False).text.count(address) == 2
+def test_addresses_files_paths_identifiers_handles_and_hashtags_stay():
+    for address in ADDRESSES:
+        text = f"Please see {address}, reader (or “{address}”)."
+        stays = [word.text for word in find_words(nfc(text)) if not word.movable]
+        assert stays == [address, address]
+        for kind in ("RS", "INS-INT_2", "Sub"):
+            shown = scramble_text(text, kind, seed=1, avoid_real_words=False).text
+            assert shown.count(address) == 2, (address, kind)
 
 
 def test_slashes_and_signs_between_words_make_no_path():
@@ -101,9 +90,14 @@ def test_an_address_ends_before_the_next_sentence_and_its_marks():
     assert stays == ["example.com", "foo.org"]
 
 
-@pytest.mark.parametrize("run", ["今日は晴れです", "สวัสดีชาวโลก", "ສະບາຍດີຊາວໂລກ", "សួស្តីពិភពលោក"])
 @pytest.mark.parametrize(
-    "kind", ["RS", "KFL", "transpose:internal", "space:letters", "DEL-INT_1", "reverse:all"]
+    ("run", "kind"),
+    [
+        ("今日は晴れです", "RS"),
+        ("สวัสดีชาวโลก", "transpose:internal"),
+        ("ສະບາຍດີຊາວໂລກ", "space:letters"),
+        ("សួស្តីពិភពលោក", "DEL-INT_1"),
+    ],
 )
 def test_a_run_of_a_script_without_spaces_stays_with_the_reason_unless_asked_for(run, kind):
     result = scramble_text(f"Reading {run} here", kind, seed=1, avoid_real_words=False)

@@ -87,11 +87,11 @@ def reference(shared: Path) -> ModuleType:
 
 @pytest.mark.parametrize("kept", [1.0, 0.8])
 @pytest.mark.parametrize("shares", [(0.75, 0.6), (0.99, 0.97), (0.05, 0.1)])
-@pytest.mark.parametrize("size", [(24, 16), (6, 8), (2, 4)])
+@pytest.mark.parametrize("size", [(24, 16), (2, 4)])
 def test_it_gives_the_numbers_of_the_reference(
     reference: ModuleType, kept: float, shares: tuple[float, float], size: tuple[int, int]
 ) -> None:
-    for seed in range(5):
+    for seed in range(3):
         answers, model, rows = drawn(seed, *size, shares, kept)
         y, p, i, c = (np.array(one) for one in zip(*rows, strict=True))
         if len(set(c)) < 2:

@@ -47,7 +47,7 @@ def carried(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
 
 
 def test_an_adjusted_p_is_below_alpha_exactly_where_its_interval_excludes_zero(handover: Make) -> None:
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng(seed)
         rows = study()
         people = rows["reader_kind"] == "human"
@@ -84,7 +84,6 @@ def test_the_difference_is_that_of_people_and_model_over_the_same_items(carried:
 @pytest.mark.parametrize(
     ("readers", "right"),
     [
-        ("reader == 'restorer'", True),
         ("reader == 'restorer'", False),
         ("reader_kind == 'human' and position == 'internal'", True),
     ],

@@ -29,7 +29,7 @@ def test_profiles_of_their_own_are_found_and_noise_is_not(tmp_path: Path) -> Non
     assert told.identified.matched > 16 and told.identified.p == told.identified.least_p
     assert told.whole > 0.8 and theirs.models == ()
     shares, p = [], []
-    for seed in range(12):
+    for seed in range(8):
         noise = told_of(
             found(profile_study(tmp_path / f"noise{seed}", 0.0, people=10, each=4, seed=seed), "rt"), "s"
         )

@@ -67,46 +67,40 @@ def test_every_family_and_link_gives_the_reference_fit(reference: dict[str, Any]
         assert ours.sigma == pytest.approx(reference["sigma"], rel=1e-3)
 
 
+RESPONSES = (
+    ("binomial", ("probit", "cloglog", "guess(0.5)", "guess(1/4, probit)"), "correct"),
+    ("poisson", ("log",), "count"),
+    ("negative.binomial", ("log",), "count"),
+    ("Gamma", ("identity", "log", "inverse"), "time"),
+    ("inverse.gaussian", ("identity", "log", "1/mu^2"), "time"),
+    ("gaussian", ("log", "inverse"), "time"),
+    ("ordinal", ("logit", "cloglog"), "pmin(count, 4)"),
+)
 GRADIENTS = [
-    ("binomial", "probit", "correct"),
-    ("binomial", "cloglog", "correct"),
-    ("binomial", "guess(0.5)", "correct"),
-    ("binomial", "guess(1/4, probit)", "correct"),
-    ("poisson", "log", "count"),
-    ("negative.binomial", "log", "count"),
-    ("Gamma", "identity", "time"),
-    ("Gamma", "log", "time"),
-    ("Gamma", "inverse", "time"),
-    ("inverse.gaussian", "identity", "time"),
-    ("inverse.gaussian", "log", "time"),
-    ("inverse.gaussian", "1/mu^2", "time"),
-    ("gaussian", "log", "time"),
-    ("gaussian", "inverse", "time"),
-    ("ordinal", "logit", "pmin(count, 4)"),
-    ("ordinal", "cloglog", "pmin(count, 2)"),
+    (family, link, response, criterion)
+    for family, links, response in RESPONSES
+    for link in links
+    for criterion in ("expected", "observed", "quadrature", "glmer")
+    if not (criterion == "glmer" and family not in ("Gamma", "inverse.gaussian"))
+    and not (criterion == "expected" and family == "ordinal")
+    # one link is enough where every one takes the same way
+    and not (criterion == "quadrature" and link != links[0])
 ]
-CRITERIA = {
+CRITERIA: dict[str, tuple[int, str | None, str]] = {
     "expected": (1, "expected", "ml"),
     "observed": (1, "observed", "ml"),
-    "quadrature": (7, None, "ml"),
+    "quadrature": (5, None, "ml"),
     "glmer": (1, None, "glmer"),
 }
 
 
-@pytest.mark.parametrize(("family", "link", "response"), GRADIENTS)
-@pytest.mark.parametrize("criterion", list(CRITERIA))
+@pytest.mark.parametrize(("family", "link", "response", "criterion"), GRADIENTS)
 def test_gradients_are_exact_for_every_criterion(
     family: str, link: str, response: str, criterion: str, positive: pd.DataFrame
 ) -> None:
     nagq, information, dispersion = CRITERIA[criterion]
     random = "(1 + x | g)" if nagq > 1 else "(1 + x | g) + (1 | h)"
     chosen, chosen_link = choose_family(family, link)
-    if dispersion == "glmer" and not chosen.positive:
-        pytest.skip("no such criterion")
-    if family == "ordinal" and information == "expected":
-        pytest.skip("no such criterion")
-    if nagq > 1 and (family, link) == ("inverse.gaussian", "1/mu^2"):
-        pytest.skip("nodes beyond eta = 0, where the density ends abruptly, make steps")
     parsed = read_formula(f"{response} ~ x + {random}")
     frame = make_frame(parsed, positive, chosen, weights=None if family == "binomial" else "w")
     matrices = in_units_of_residuals(make_matrices(parsed, frame, chosen), frame, chosen, chosen_link)
@@ -161,7 +155,7 @@ def test_densities_are_scipys_with_all_constants(family: str) -> None:
 
 
 def test_quadrature_is_the_integral(positive: pd.DataFrame) -> None:
-    data = positive[positive["g"] < 5]
+    data = positive[positive["g"] < 3]
     found = fit("correct ~ x + (1 + x | g)", data, "binomial", nagq=25)
     b = found.fixed["estimate"].to_numpy()
     lower = np.linalg.cholesky(found.variance[0].cov + 1e-12 * np.eye(2))
@@ -175,7 +169,7 @@ def test_quadrature_is_the_integral(positive: pd.DataFrame) -> None:
             loglik = float(np.sum(y * eta - np.logaddexp(0.0, eta)))
             return float(np.exp(loglik - (u * u + v * v) / 2.0) / (2.0 * np.pi))
 
-        total += np.log(integrate.dblquad(integrand, -7, 7, -7, 7, epsabs=0.0, epsrel=1e-7)[0])
+        total += np.log(integrate.dblquad(integrand, -7, 7, -7, 7, epsabs=0.0, epsrel=1e-6)[0])
     assert found.loglik == pytest.approx(total, abs=1e-5)
 
 
@@ -221,7 +215,7 @@ def test_a_mean_that_a_search_tries_at_the_end_of_the_range_is_unlikely_and_neve
         assert (found < -100.0).all(), (mean, found)
 
 
-def simulated(rng: np.random.Generator, participants: int = 60, items: int = 40) -> pd.DataFrame:
+def simulated(rng: np.random.Generator, participants: int, items: int) -> pd.DataFrame:
     who, what = np.divmod(np.arange(participants * items), items)
     x = rng.choice([-0.5, 0.5], len(who))
     return pd.DataFrame({"p": who, "i": what, "x": x, "z": rng.normal(size=len(who))})
@@ -234,12 +228,12 @@ def within(found: Fit, term: str, truth: float) -> bool:
 
 def test_known_parameters_are_recovered() -> None:
     rng = np.random.default_rng(2)
-    data = simulated(rng)
+    data = simulated(rng, 60, 30)
     p, i, x = data["p"].to_numpy(), data["i"].to_numpy(), data["x"].to_numpy()
-    eta = 0.8 + 0.5 * x + rng.normal(0, 0.6, 60)[p] + rng.normal(0, 0.4, 40)[i]
+    eta = 0.8 + 0.5 * x + rng.normal(0, 0.6, 60)[p] + rng.normal(0, 0.4, 30)[i]
     data["count"] = rng.negative_binomial(3, 3 / (3 + np.exp(eta)))
     data["forced"] = (rng.random(len(p)) < 0.25 + 0.75 * special.expit(eta)).astype(int)
-    mean = 700 + 60 * x + rng.normal(0, 70, 60)[p] + rng.normal(0, 30, 40)[i]
+    mean = 700 + 60 * x + rng.normal(0, 70, 60)[p] + rng.normal(0, 30, 30)[i]
     data["rt"] = rng.gamma(9, mean / 9)
     data["wald"] = rng.wald(mean, 9000)
     random = "x + (1 | p) + (1 | i)"
@@ -298,8 +292,7 @@ def test_what_a_family_cannot_fit_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("family", "link"),
-    [("gaussian", "log"), *((f, k) for f in ("Gamma", "inverse.gaussian") for k in ("log", "identity"))],
+    ("family", "link"), [("gaussian", "log"), ("Gamma", "identity"), ("inverse.gaussian", "log")]
 )
 def test_random_effects_carry_the_mean_where_no_fixed_effect_does(family: str, link: str) -> None:
     data = make_data(3)

@@ -33,7 +33,7 @@ def same(one: Fit, other: Fit, tolerance: float = 1e-6) -> None:
     assert one.fixed["se"].to_numpy() == pytest.approx(other.fixed["se"].to_numpy(), rel=1e-4)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_the_order_of_rows_does_not_matter(seed: int, crossed: Simulate) -> None:
     data = crossed(seed=2)
@@ -49,7 +49,7 @@ def test_the_order_of_rows_does_not_matter(seed: int, crossed: Simulate) -> None
     )
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(factor=st.floats(1e-4, 1e5), shift=st.floats(-1e4, 1e4))
 def test_units_of_the_response_only_rescale_a_linear_model(
     factor: float, shift: float, crossed: Simulate

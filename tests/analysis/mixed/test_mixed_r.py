@@ -139,7 +139,7 @@ COLUMNS = (
     "truth ~ C(n, contr.helmert) + (1 | code.p)|--family binomial",
     "TFanswer ~ big + (x | p)|--family binomial --nagq 3",
 )
-DRAWN = 6
+DRAWN = 4
 """Models drawn; of about two in five the data hold no such model, and ``wrods fit`` refuses them."""
 
 Refits = dict[str, tuple[Fit, Any]]
