@@ -54,11 +54,10 @@ def test_all_conditions_can_be_regressed_the_intact_one_matches_fully_and_words_
     assert all(value is not None for one in conditions.values() for value in one.values())
 
 
-@pytest.mark.parametrize("gap", ["dot", "narrow", "no_break", "space"])
-def test_gaps_between_letters_do_not_change_how_a_word_matches(gap):
-    result = scramble_conditions(TEXT, {"wide": f"space:letters(gap={gap})"}, seed=3)["wide"]
-    told = text_covariates(TEXT, language="en", changes=result.changes)
-    assert told["match_slot"] == 1
+def test_gaps_between_letters_do_not_change_how_a_word_matches():
+    for gap in ("dot", "narrow", "no_break", "space"):
+        result = scramble_conditions(TEXT, {"wide": f"space:letters(gap={gap})"}, seed=3)["wide"]
+        assert text_covariates(TEXT, language="en", changes=result.changes)["match_slot"] == 1
 
 
 def test_english_lacks_nothing_and_other_languages_are_never_counted_with_english():

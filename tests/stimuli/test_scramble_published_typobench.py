@@ -45,25 +45,11 @@ def test_modes_without_draws_change_a_word_in_one_way(operation, shown):
     assert one("Problems", operation) == shown
 
 
-@pytest.mark.parametrize("k", [1, 2, 3, 4])
-def test_so_many_inner_letters_are_masked_or_added(k):
-    masked, longer = (forms("Problems", f"{operation}_{k}") for operation in ("DEL-INT", "INS-INT"))
-    assert all(form[0] == "P" and form[-1] == "s" for form in (*masked, *longer))
-    assert {form.count("_") for form in masked} == {k} and {len(form) for form in longer} == {8 + k}
-
-
 def test_reordering_inner_letters_keeps_the_outer_ones_and_reaches_many_forms():
     found = forms("Problems", "REO-INT")
     assert all(form[0] == "P" and form[-1] == "s" and sorted(form) == sorted("Problems") for form in found)
     assert len(found) > 100
     assert any(form[0] != "P" for form in forms("Problems", "REO-ALL"))
-
-
-def test_words_change_places_within_their_clause():
-    assert one("one two three, four five.", "WORD-REO-REV") == "three two one, five four. "
-    adjacent = forms("one two three.", "WORD-REO-ADJ")
-    assert set(adjacent) == {"one two three. ", "two one three. ", "one three two. "}
-    assert set(forms("one two three.", "WORD-REO-ALL")) > set(adjacent)
 
 
 # --- faults --------------------------------------------------------------------------------------------------------
@@ -166,7 +152,8 @@ def _parity():
 
 def _masked():
     assert one("Problems", "DEL-BEG") == "_roblems"
-    assert {len(form) for form in forms("Problems", "DEL-INT_3")} == {8}
+    found = forms("Problems", "DEL-INT_3")
+    assert {(len(form), form.count("_"), form[0], form[-1]) for form in found} == {(8, 3, "P", "s")}
 
 
 def _capped():
@@ -237,11 +224,6 @@ def test_reordering_letters_keeps_spaces_marks_and_the_letters_of_each_token(tex
         before, after = re.split(r"(\W)", text), re.split(r"(\W)", shown)
         assert before[1::2] == after[1::2]
         assert [sorted(token) for token in before] == [sorted(token) for token in after]
-
-
-@given(TEXTS, st.sampled_from([name for name in LETTERS if name.startswith("DEL")]))
-def test_masking_keeps_every_length(texts, operation):
-    assert [len(shown) for shown in published_pass(texts, operation)] == [len(text) for text in texts]
 
 
 def test_the_default_seed_is_the_released_one_and_another_gives_other_texts():

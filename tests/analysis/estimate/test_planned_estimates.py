@@ -28,7 +28,7 @@ PLANNED = {
 
 
 def study(**readers: Any) -> pd.DataFrame:
-    return study_rows(human=16, items=16, models=("restorer",), **readers)
+    return study_rows(human=12, items=12, models=("restorer",), **readers)
 
 
 def analysed(handover: Make, rows: pd.DataFrame, **changes: Any) -> Analysis:
