@@ -11,7 +11,7 @@ from stimuli.scramble import scramble_text
 from stimuli.scramble.letter_forms import NONE_OF_THE_FIRST, LetterForms, Writing
 from stimuli.scramble.types import scramble_types
 
-LENGTHS = (400, 1_600)
+LENGTHS = (1_000, 4_000)
 NEARLY_LINEAR = 5.5  # four times the letters; with a factor for logarithms, far from the sixteen of a square
 
 TYPES = [

@@ -18,7 +18,6 @@ from stimuli.errors import UserError
 from tests.analysis.inside.probing_study import LEVELS, probing_study
 
 PENALTIES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
-FEW = {"penalties": [1e-3, 1e-2, 1e-1], "controls": 3}
 
 
 def probed(data: Path) -> Probing:
@@ -31,7 +30,12 @@ def test_an_answer_is_found_in_the_layers_and_conditions_where_it_is_planted_and
     tmp_path: Path,
 ) -> None:
     data = probing_study(
-        tmp_path, items=150, layers=4, from_layer={"base": 1, "mild": 3}, strength=5.0, probing=FEW
+        tmp_path,
+        items=150,
+        layers=4,
+        from_layer={"base": 1, "mild": 3},
+        strength=5.0,
+        probing={"penalties": [1e-3, 1e-2], "controls": 1},
     )
     one = probed(data)
     assert one.classes == ("A", "B", "C") and one.conditions == LEVELS
@@ -179,7 +183,7 @@ def test_numbers_are_those_of_a_plain_scikit_learn_pipeline(rows: int, width: in
 def test_layers_that_are_kept_are_not_computed_again_and_a_stop_loses_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    data = probing_study(tmp_path, items=30, layers=4, probing=FEW)
+    data = probing_study(tmp_path, items=30, layers=4, probing={"penalties": [1e-2], "controls": 1})
     done: list[int] = []
     whole = probing.probe_layer
 
