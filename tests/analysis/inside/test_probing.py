@@ -259,8 +259,8 @@ def test_intervals_of_folds_cover_what_they_are_about_as_often_as_they_say(
     studies = []
     for seed in range(30):
         data = probing_study(
-            tmp_path / str(seed), items=90, layers=3, width=10, seed=seed, strength=strength, planted=1,
-            from_layer=dict.fromkeys(LEVELS, 0), probing={"penalties": [0.01], "controls": 1},
+            tmp_path / str(seed), items=90, layers=2, width=10, seed=seed, strength=strength, planted=1,
+            from_layer=dict.fromkeys(LEVELS, 0), probing={"penalties": [0.01], "controls": 0},
         )  # fmt: skip
         studies.append(accuracies(probed(data), "planted", resamples=500))
     parts = {
@@ -285,7 +285,7 @@ def test_intervals_of_a_training_split_cover_chance_as_often_as_they_say(tmp_pat
     covered, together = [], 0
     for seed in range(30):
         data = probing_study(
-            tmp_path / str(seed), items=120, layers=3, width=10, seed=seed, split=("train",) * 3 + ("test",) * 3,
+            tmp_path / str(seed), items=120, layers=2, width=10, seed=seed, split=("train",) * 3 + ("test",) * 3,
             probing={"penalties": [0.01], "controls": 0},
         )  # fmt: skip
         found = accuracies(probed(data), "planted", resamples=500)
