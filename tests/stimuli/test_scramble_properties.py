@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
+import struct
 import subprocess
 import sys
 import unicodedata
@@ -18,7 +21,8 @@ from stimuli.scramble.published import protocols, published_pass
 from stimuli.scramble.sentences import TextSpan, find_sentences, word_slots
 from stimuli.scramble.text import scramble_conditions, scramble_stream, scramble_text
 from stimuli.scramble.types import parse_operation, without_gaps
-from stimuli.words import clusters_of, find_words, is_letter, nfc
+from stimuli.seeds import stable_draws_of
+from stimuli.words import _words_by_cluster, clusters_of, cut, find_words, is_letter, nfc
 
 ALPHABET = "abcdefgzAEZéüßñŉ'’- .,1“”*_łŁİıǆΣςдяक्षिम가나ำ\u0301\u00ad🙂\n"
 texts = st.text(alphabet=ALPHABET, max_size=60)
@@ -293,6 +297,22 @@ def test_sentences_that_move_lose_nothing_and_are_glued_nowhere(text, kind, seed
     moved = [sentences[source] for source in change.permutation if source is not None]
     assert sorted(moved) == sorted(sentences)
     assert change.shown == "".join(part for pair in zip(moved, [*gaps, ""], strict=True) for part in pair)
+
+
+@given(st.integers(0, 40), st.integers(), st.text(), st.text(), st.integers(0))
+def test_draws_of_texts_with_parts_in_common_are_the_draws_of_all_parts(count, seed, purpose, text, number):
+    for common in ((seed, purpose), (seed, purpose, None, 1.5), *((one, purpose) for one in (True, 1, 1.0))):
+        drawn = stable_draws_of(count, common, text, number)
+        parts = json.dumps([*common, text, number], ensure_ascii=False, separators=(",", ":"))
+        stream = hashlib.shake_128(parts.encode("utf-8", "surrogatepass")).digest(8 * count)
+        assert drawn == struct.unpack(f">{count}Q", stream)
+
+
+@given(st.text("aBc1_'-. ’é", max_size=20))
+def test_words_found_at_once_are_those_found_cluster_by_cluster(text):
+    pieces, fixed = cut(text)
+    if not fixed:
+        assert pieces == _words_by_cluster(text)
 
 
 @given(seeds)

@@ -8,7 +8,6 @@ import sys
 import pytest
 
 from stimuli.scramble import scramble_text
-from stimuli.scramble.letter_forms import NONE_OF_THE_FIRST, LetterForms, Writing
 from stimuli.scramble.types import scramble_types
 
 LENGTHS = (1_000, 4_000)
@@ -65,30 +64,6 @@ def test_a_word_four_times_as_long_takes_about_four_times_the_work(kind):
         short, long = (lines_run(lambda word=word: scramble_text(word, kind, seed=1)) for word in words)
         # What does not hang on the length (up to sixty-four tries) weighs in short words only, so it is left out.
         assert long <= NEARLY_LINEAR * max(short, 2 * LENGTHS[0]), (name, short, long)
-
-
-class NothingFits:
-    """A rule whose arrangements never change a word; it counts how many are asked for."""
-
-    least = 2
-
-    def __init__(self):
-        self.asked = 0
-
-    def candidates(self, pieces, number):
-        places = tuple(range(len(pieces)))
-        while self.asked < 100_000:
-            self.asked += 1
-            yield places
-
-
-def test_a_long_word_that_no_form_fits_stays_after_a_stated_number_of_tries():
-    for size, tries in ((100, 2621), (20_000, 16)):
-        rule = NothingFits()
-        writing = Writing(gap="", as_it_is=False, capitals_stay=True, avoid_real_words=False, language="en")
-        forms = LetterForms(rule, 2, writing, leaves_runs=True, reorders=True)
-        assert forms.first(word_of("abcdef", size), 1, 1) == NONE_OF_THE_FIRST
-        assert rule.asked == tries + 1
 
 
 def test_a_long_word_nearly_of_one_letter_still_takes_its_exchanges():

@@ -13,7 +13,7 @@ from scipy import integrate, special, stats
 
 from analysis.mixed import Fit, fit
 from analysis.mixed.deviance import in_units_of_residuals
-from analysis.mixed.families import FAMILIES, LINKS, TIMES, Link, choose_family, guess_link
+from analysis.mixed.families import FAMILIES, TIMES, choose_family
 from analysis.mixed.formula import read_formula
 from analysis.mixed.matrices import make_frame, make_matrices
 from analysis.mixed.objective import choose_criterion, make_objective
@@ -111,21 +111,6 @@ def test_gradients_are_exact_for_every_criterion(
         x = objective.starts[0] + size * rng.normal(size=len(objective.starts[0]))
         numeric = differences(lambda at: np.array([objective(at)[0]]), x, np.full(len(x), 1e-4))[:, 0]
         assert np.abs(objective(x)[1] - numeric).max() < 1e-5 * max(1.0, np.abs(numeric).max())
-
-
-@pytest.mark.parametrize("link", [*LINKS.values(), guess_link(0.25, "cloglog")], ids=lambda link: link.name)
-def test_links_and_their_derivatives_belong_together(link: Link) -> None:
-    eta = np.array([0.05, 0.4, 1.1, 2.3])
-    if link.name in {"logit", "probit", "cloglog"} or link.guess:
-        eta = eta - 1.2
-    assert link.link(link.inverse(eta)) == pytest.approx(eta, rel=1e-9)
-    h = 1e-5
-    for lower, upper in (
-        (link.inverse, link.slope),
-        (link.slope, link.curvature),
-        (link.curvature, link.third),
-    ):
-        assert upper(eta) == pytest.approx((lower(eta + h) - lower(eta - h)) / (2 * h), rel=1e-6, abs=1e-8)
 
 
 def density(family: str, y: np.ndarray, mu: float, d: float) -> np.ndarray:

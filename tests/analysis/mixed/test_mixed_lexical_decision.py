@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.mixed import Fit, fit
-from stimuli.seeds import stable_seed
+from analysis.mixed import Fit, fit, simulate
 
 PARTS = "t * f + (1 + t * f | participant) + (1 + f | string)"
 REFITS = 12
@@ -44,32 +43,11 @@ def test_the_fit_says_which_term_lost_a_dimension(found: Fit) -> None:
     assert re.search(r"participant .*\(t:f .*\(Intercept\), t, f\)", told[0])
 
 
-def simulated(found: Fit, data: pd.DataFrame, number: int) -> np.ndarray:
-    """Draw answers from the fit, random effects anew."""
-    draw = np.random.default_rng(stable_seed("lexical decision", "bootstrap", number))
-    columns = {
-        "(Intercept)": np.ones(len(data)),
-        "t": data["t"],
-        "f": data["f"],
-        "t:f": data["t"] * data["f"],
-    }
-    eta = sum(
-        columns[term] * value
-        for term, value in zip(found.fixed["term"], found.fixed["estimate"], strict=True)
-    )
-    for part in found.variance:
-        codes, levels = pd.factorize(data[part.group])
-        sizes, axes = np.linalg.eigh(part.cov)
-        drawn = draw.normal(size=(len(levels), len(sizes))) @ (axes * np.sqrt(np.maximum(sizes, 0.0))).T
-        eta = eta + sum(columns[term] * drawn[codes, j] for j, term in enumerate(part.terms))
-    return (draw.random(len(data)) < 1.0 / (1.0 + np.exp(-np.asarray(eta)))).astype(int)
-
-
 @pytest.mark.full
 def test_a_parametric_bootstrap_confirms_the_standard_errors(found: Fit, decisions: pd.DataFrame) -> None:
     truth, distances = found.fixed["estimate"].to_numpy(), []
-    for number in range(REFITS):
-        again = fit(f"sim ~ {PARTS}", decisions.assign(sim=simulated(found, decisions, number)), "binomial")
+    for drawn in simulate(found, REFITS, seed=1).T:
+        again = fit(f"sim ~ {PARTS}", decisions.assign(sim=drawn), "binomial")
         assert again.converged
         own, whole = again.fixed["se"].to_numpy(), found.fixed["se"].to_numpy()
         distances.append((again.fixed["estimate"].to_numpy() - truth) / np.array([own, whole]))

@@ -16,8 +16,6 @@ from analysis.mixed import (
     Fit,
     equivalence_tests,
     fit,
-    kenward_roger,
-    likelihood_ratio_test,
     margins,
     predict,
     random_modes,
@@ -49,12 +47,6 @@ for (m in c("lin", "acc", "cnt", "hit")) {
   out(ranef(f, condVar = TRUE), paste0(m, "_modes"))
   out(cbind(predict(f, n, re.form = NA), predict(f, n, allow.new.levels = TRUE), predict(f, n, re.form = NA, type = "response"),
             predict(f, n, allow.new.levels = TRUE, type = "response")), paste0(m, "_new"))
-}
-small <- update(lin, . ~ . - cond:agent, REML = FALSE); large <- update(lin, REML = FALSE)
-out(anova(small, large)[2, c("Chisq", "Df", "Pr(>Chisq)")], "lrt")
-if (requireNamespace("pbkrtest", quietly = TRUE)) {
-  v <- pbkrtest::vcovAdj(lin); k <- pbkrtest::KRmodcomp(lin, update(lin, . ~ . - cond:agent))$stats
-  out(as.matrix(v), "kr_vcov"); out(k[c("ndf", "ddf", "Fstat", "p.value")], "kr_test")
 }
 if (requireNamespace("emmeans", quietly = TRUE)) {
   library(emmeans)
@@ -197,29 +189,6 @@ def test_predictions_for_new_rows_and_levels_are_lme4s(beside: Beside, model: st
         for random in (False, True)
     ]
     assert np.column_stack(ours) == pytest.approx(theirs, abs=2e-4)
-
-
-def test_kenward_roger_covariance_and_f_are_pbkrtests(beside: Beside) -> None:
-    found = beside.fits["lin"]
-    ours, theirs = kenward_roger(found), beside.table("kr_vcov").to_numpy()
-    size = np.sqrt(np.diag(theirs))
-    assert np.abs((ours.vcov - theirs) / np.outer(size, size)).max() < 1e-4
-    rows = np.eye(len(found.fixed))[found.fixed["term"].str.contains(":")]
-    test = ours.f_test(rows, rows @ found.fixed["estimate"].to_numpy(), ours.vcov)
-    expected = beside.table("kr_test").iloc[0]
-    assert test.numerator == expected["ndf"]
-    assert test.denominator == pytest.approx(expected["ddf"], rel=1e-3)
-    assert test.statistic == pytest.approx(expected["Fstat"], rel=1e-4)
-    assert test.p == pytest.approx(expected["p.value"], abs=1e-5)
-
-
-def test_a_likelihood_ratio_of_fixed_effects_is_rs(beside: Beside) -> None:
-    large = fit(LINEAR, beside.data, reml=False)
-    small = fit(LINEAR.replace("cond * agent", "cond + agent"), beside.data, reml=False)
-    test, expected = likelihood_ratio_test(small, large), beside.table("lrt").iloc[0]
-    assert (test.statistic, test.df) == (pytest.approx(expected["Chisq"], abs=1e-4), expected["Df"])
-    assert test.p == pytest.approx(expected["Pr(>Chisq)"], abs=1e-5)
-    assert not test.boundary
 
 
 def agree(ours: pd.DataFrame, theirs: pd.DataFrame, p: float = 1e-4) -> None:

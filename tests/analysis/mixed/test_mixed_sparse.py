@@ -84,34 +84,6 @@ def test_cells_give_what_dense_blocks_give(
     assert q.leverages() == pytest.approx(p.leverages(), rel=1e-7, abs=1e-9)
 
 
-def test_the_inverse_is_that_of_the_whole_matrix() -> None:
-    draw = np.random.default_rng(3)
-    effects = largest_first(
-        [grouping(draw, draw.integers(0, k, 90), w) for k, w in ((25, 2), (12, 1), (4, 3))]
-    )
-    layout = CellLayout(effects)
-    z = np.zeros((layout.n, sum(e.n_levels * e.width for e in effects)))
-    at, lam = 0, []
-    lambdas = [np.tril(draw.normal(size=(e.width, e.width))) for e in effects]
-    for e, one in zip(effects, lambdas, strict=True):
-        for j in range(e.width):
-            z[np.arange(layout.n), at + e.codes * e.width + j] = e.columns[:, j]
-        at += e.n_levels * e.width
-        lam.append(np.kron(np.eye(e.n_levels), one))
-    whole = np.zeros((at, at))
-    corner = 0
-    for block in lam:
-        whole[corner : corner + len(block), corner : corner + len(block)] = block
-        corner += len(block)
-    weights = draw.uniform(0.1, 1.0, layout.n)
-    h = whole.T @ z.T @ np.diag(weights) @ z @ whole + np.eye(at)
-    factor = layout.factor(layout.products(weights), lambdas)
-    assert factor.logdet == pytest.approx(np.linalg.slogdet(h)[1], rel=1e-12)
-    rows = z @ whole
-    expected = np.einsum("ni,ij,nj->n", rows, np.linalg.inv(h), rows)
-    assert factor.invert().leverages() == pytest.approx(expected, rel=1e-9)
-
-
 def within_items(draw: np.random.Generator, wordings: int, people: int) -> list[RandomEffectsBlock]:
     """Items in five conditions, answered by six models under some wordings, and by people: crossed within each item."""
     item, condition, model, wording = (part.ravel() for part in np.indices((60, 5, 6, 2)).astype(np.intp))
