@@ -59,7 +59,6 @@ def ratings(
 
 TABLES: dict[str, dict[str, Any]] = {
     "small": {"participants": 14, "items": 10},
-    "wide": {"participants": 18, "items": 8, "categories": 7, "seed": 4},
     "three": {"participants": 12, "items": 10, "categories": 3, "seed": 9},
     "flat": {"participants": 10, "items": 9, "spread": 0.0, "seed": 2},
 }
@@ -72,7 +71,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "random slopes": ("small", "rating ~ x + (1 + x | participant)", {}),
     "no variance": ("flat", CROSSED, {}),
     "no random effects": ("small", "rating ~ cond * x", {}),
-    "quadrature": ("wide", "rating ~ cond + (1 | participant)", {"nagq": 7}),
+    "quadrature": ("small", "rating ~ cond + (1 | participant)", {"nagq": 7}),
 }
 OF_PROGRAMS = ("an empty category", "words", "no random effects")
 SCRIPT = r"""
