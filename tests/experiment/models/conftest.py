@@ -10,10 +10,10 @@ import pytest
 from experiment.models import ModelSettings
 from experiment.models.api import retrying
 from tests.experiment.models.running import named, server, study
-from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
+from tests.experiment.models.tiny_models import CHAT_TEMPLATE, short_collections, tiny_llama
 from tests.experiment.postgres import postgres_cluster, postgres_url
 
-__all__ = ["named", "postgres_cluster", "postgres_url", "server", "study"]
+__all__ = ["named", "postgres_cluster", "postgres_url", "server", "short_collections", "study"]
 
 
 @pytest.fixture(scope="session", autouse=True)

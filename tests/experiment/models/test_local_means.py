@@ -9,7 +9,7 @@ import pytest
 
 from experiment.models import Message, Reply, Request
 from stimuli.seeds import stable_seed
-from tests.experiment.models.tiny_models import tiny_family
+from tests.experiment.models.tiny_models import TEXTS, tiny_family
 
 torch = pytest.importorskip("torch")
 
@@ -47,11 +47,10 @@ def prompts(count: int = 20, seed: int = 0) -> list[Row]:
     return rows
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("way", WAYS)
-def test_models_in_16_bits_are_summed_in_32(way, dtype):
+def test_models_in_16_bits_are_summed_in_32(way):
     """In 16 bits a sum of thousands of numbers near 1 stays behind: at 256 one more 1 is lost in bfloat16."""
-    model = model_of("Llama", dtype)
+    model = model_of("Llama", "bfloat16")
     with torch.no_grad():
         model.model.get_input_embeddings().weight.fill_(1.0)
     length = 500
@@ -80,8 +79,10 @@ def test_what_windows_share_is_computed_once_and_counts_in_every_mean(way, name)
     assert model.forwarded < fresh.forwarded / 3
 
 
-@pytest.mark.parametrize("template", ["plain_model", "chat_model"])
-@pytest.mark.parametrize("asked", [{"labels": ("A", "B")}, {"labels": None, "max_tokens": 6}])
+@pytest.mark.parametrize(
+    ("template", "asked"),
+    [("plain_model", {"labels": ("A", "B")}), ("chat_model", {"labels": None, "max_tokens": 6})],
+)
 def test_conversations_keep_the_mean_of_all_that_was_read(request, local, template, asked):
     folder = request.getfixturevalue(template)
     engine, exact = local(folder), local(folder, determinism="exact")
@@ -129,15 +130,7 @@ def test_a_way_whose_means_are_wrong_is_refused(monkeypatch):
     assert without.record["path"] == "packed", "what is not asked is not checked"
 
 
-ITEMS = [
-    "Teh dgo barks.",
-    "The quick borwn fox.",
-    "every wrod of it",
-    "yes",
-    "engine jumps",
-    "garden",
-    "the lazy dog",
-]
+ITEMS = [*TEXTS, "garden", "the lazy dog"]
 BEFORE = "Which group does the sentence belong to? Answer A or B. " * 3
 
 
@@ -172,8 +165,7 @@ def least_tokens(engine, sent: dict[str, Request]) -> int:
     return Trie([Row(np.asarray(one, dtype=np.int32)) for one in ids]).size
 
 
-@pytest.mark.parametrize("template", ["plain_model", "chat_model"])
-@pytest.mark.parametrize("sessions", [1, 5])
+@pytest.mark.parametrize(("template", "sessions"), [("plain_model", 1), ("chat_model", 5)])
 def test_a_turn_costs_its_new_tokens_only(request, local, template, sessions):
     engine = local(request.getfixturevalue(template))
     talk = Conversations(sessions, 6)

@@ -71,10 +71,10 @@ def test_settings_that_mean_nothing_are_refused(plain_model, local, options, wor
 
 def computed_apart(local, checkpoint, level, **options):
     """Return how far log-probabilities and answers of single, shuffled and interrupted computations are from those of a batch."""
-    requests = [replace(one, also_text=True, max_tokens=4) for one in requests_of(20)]
+    requests = [replace(one, also_text=True, max_tokens=4) for one in requests_of(12)]
     shuffled = [*requests]
     random.Random(1).shuffle(shuffled)
-    orders = ([requests], [[one] for one in requests], [shuffled], [requests[:14], requests[14:]])
+    orders = ([requests], [[one] for one in requests], [shuffled], [requests[:8], requests[8:]])
     replies = []
     for order in orders:
         found = {}

@@ -168,8 +168,7 @@ def test_words_cost_what_the_definition_says(opened, kind):
     assert reply.surprisal == pytest.approx(sum(region.surprisal for region in reply.regions))
 
 
-@pytest.mark.parametrize("kind", ["merges", "trimmed", "pieces", "bytes"])
-@pytest.mark.parametrize("labels", [("A",), None])
+@pytest.mark.parametrize(("kind", "labels"), [("merges", ("A",)), ("pieces", None), ("bytes", None)])
 def test_a_foil_costs_what_it_would_cost_in_the_place_of_the_word(opened, kind, labels):
     engine = opened(kind)
     words, foils = ["Teh", "dgo", "barks", "of", "course"], [None, "zebra", "of", None, "barks!"]
@@ -191,7 +190,7 @@ def test_a_foil_costs_what_it_would_cost_in_the_place_of_the_word(opened, kind, 
         assert reply.regions[place].foil == pytest.approx(instead.regions[place].surprisal, abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["merges", "trimmed", "pieces", "bytes"])
+@pytest.mark.parametrize("kind", ["merges", "pieces", "bytes"])
 @pytest.mark.parametrize("text", SENTENCES)
 def test_regions_side_by_side_sum_to_the_text_that_they_make(opened, kind, text):
     engine = opened(kind)

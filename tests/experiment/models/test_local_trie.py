@@ -39,7 +39,7 @@ def test_the_size_of_a_trie_is_the_number_of_different_beginnings(given_rows):
 
 
 @given(rows, budgets)
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_a_walk_computes_every_beginning_once_and_every_row_whole(given_rows, budget):
     path: list[tuple[int, ...]] = []
     computed: list[tuple[int, ...]] = []
@@ -158,7 +158,7 @@ TOKENIZERS = {kind: tokenizer_of(kind) for kind in KINDS}
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(st.lists(st.tuples(st.integers(0, len(EXAMPLES)), endings), min_size=3, max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_tokens_are_always_those_of_the_whole_text(kind, asked):
     tokenizer = TOKENIZERS[kind]
     encoder = TextEncoder(tokenizer)

@@ -29,12 +29,7 @@ ray = pytest.importorskip("ray", reason="Ray is not installed (pip install 'wrod
 def requests(number: int) -> list[Request]:
     return [
         Request(
-            f"key-{n}",
-            (Message("user", f"the {n} cats sleep on a mat " * (1 + n % 3)),),
-            ("Yes", "No"),
-            4,
-            0.0,
-            n,
+            f"key-{n}", (Message("user", f"the {n} cats sleep " * (2 + n % 5)),), ("Yes", "No"), 4, 0.0, n
         )
         for n in range(number)
     ]
@@ -46,56 +41,20 @@ def settings(folder: Path, **options: object) -> ModelSettings:
 
 @pytest.fixture(autouse=True, scope="module")
 def _two_processors():
-    ray.init(num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False)
+    for tries_left in (2, 1, 0):
+        try:
+            ray.init(num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False)
+            break
+        except Exception:  # a busy machine may not start a node within Ray's 30 seconds
+            ray.shutdown()
+            if not tries_left:
+                raise
     yield
     ray.shutdown()
 
 
-def test_two_workers_answer_each_request_once_as_one_engine_does(plain_model):
-    asked = requests(60)
-    engine = RayEngine(settings(plain_model))
-    replies = list(engine.answer(asked))
-    about = engine.describe()
-    engine.close()
-    assert sorted(reply.work_key for reply in replies) == sorted(one.work_key for one in asked)
-    alone = {one.work_key: one for one in LocalEngine(ModelSettings(f"hf:{plain_model}")).answer(asked)}
-    for reply in replies:
-        assert reply.label_logprobs == pytest.approx(alone[reply.work_key].label_logprobs, abs=1e-4)
-    assert about["ray"]["workers"] == 2 and about["ray"]["lost"] == 0  # type: ignore[index]
-    assert about["parameters"], "a worker says what it computed with"
-
-
-def test_what_a_killed_worker_had_is_done_by_another_once(plain_model):
-    asked = requests(1500)
-    engine = RayEngine(settings(plain_model))
-    replies: list[Reply] = []
-    for reply in engine.answer(asked):
-        replies.append(reply)
-        if len(replies) == 5:
-            os.kill(ray.get(engine._workers[0].pid), signal.SIGKILL)
-    about = engine.describe()
-    engine.close()
-    keys = [reply.work_key for reply in replies]
-    assert len(keys) == len(set(keys)) == 1500
-    assert {reply.status for reply in replies} == {"answered"}
-    assert about["ray"]["lost"] == 1  # type: ignore[index]
-
-
 def test_a_request_that_kills_every_worker_is_set_aside(plain_model, monkeypatch):
     engine = RayEngine(settings(plain_model, workers=1))
-    deadly = requests(3)
-    replies = []
-    losses = 0
-    for reply in _killing(engine, deadly):
-        replies.append(reply)
-        losses += reply.status == "error"
-    engine.close()
-    assert len(replies) == 3 and losses == 3
-    assert "3 workers" in (replies[0].error or "")
-
-
-def _killing(engine: RayEngine, asked: list[Request]):
-    """Answer with workers that die as soon as they are given work."""
     begin = engine._begin
 
     def doomed():
@@ -103,8 +62,11 @@ def _killing(engine: RayEngine, asked: list[Request]):
         os.kill(int(ray.get(worker.pid)), signal.SIGKILL)
         return worker
 
-    engine._begin = doomed  # type: ignore[method-assign]
-    yield from engine.answer(asked)
+    monkeypatch.setattr(engine, "_begin", doomed)
+    replies = list(engine.answer(requests(3)))
+    engine.close()
+    assert [reply.status for reply in replies] == ["error"] * 3
+    assert "3 workers" in (replies[0].error or "")
 
 
 def talk(first: int, length: int) -> tuple[list[Request], Any]:
@@ -130,33 +92,21 @@ def talk(first: int, length: int) -> tuple[list[Request], Any]:
     return list(asked.values()), follow
 
 
-def test_conversations_come_out_as_with_one_engine_and_stay_with_their_worker(plain_model):
-    engine = RayEngine(settings(plain_model))
-    found = {reply.work_key: reply for reply in engine.answer(*talk(6, 4))}
-    engine.close()
-    own = LocalEngine(ModelSettings(f"hf:{plain_model}"))
-    alone = {reply.work_key: reply for reply in own.answer(*talk(6, 4))}
-    assert set(found) == set(alone) and len(found) == 24
-    for key, reply in found.items():
-        assert reply.label_logprobs == pytest.approx(alone[key].label_logprobs, abs=1e-4)
-    later = [reply for key, reply in found.items() if not key.endswith("/0")]
+def test_two_workers_answer_each_request_once_as_one_engine_does_until_they_are_closed(plain_model):
+    """One start of two workers for trials of their own, conversations, and a run that is stopped."""
+    engine, own = RayEngine(settings(plain_model)), LocalEngine(ModelSettings(f"hf:{plain_model}"))
+    replies = list(engine.answer(requests(60)))
+    assert sorted(reply.work_key for reply in replies) == sorted(one.work_key for one in requests(60))
+    talks = list(engine.answer(*talk(6, 4)))
+    assert len(talks) == len({reply.work_key for reply in talks}) == 24
+    alone = {one.work_key: one for one in (*own.answer(requests(60)), *own.answer(*talk(6, 4)))}
+    for reply in (*replies, *talks):
+        assert reply.label_logprobs == pytest.approx(alone[reply.work_key].label_logprobs, abs=1e-4)
+    later = [reply for reply in talks if not reply.work_key.endswith("/0")]
     assert all((reply.cached_tokens or 0) > 40 for reply in later), "a turn goes on from what is in memory"
-
-
-def test_conversations_of_a_killed_worker_are_gone_on_with_by_another(plain_model):
-    engine = RayEngine(settings(plain_model))
-    replies: list[Reply] = []
-    for reply in engine.answer(*talk(40, 4)):
-        replies.append(reply)
-        if len(replies) == 50:
-            os.kill(ray.get(engine._workers[0].pid), signal.SIGKILL)
-    engine.close()
-    keys = [reply.work_key for reply in replies]
-    assert len(keys) == len(set(keys)) == 160 and {reply.status for reply in replies} == {"answered"}
-
-
-def test_an_engine_that_is_closed_yields_what_workers_have_and_ends(plain_model):
-    engine = RayEngine(settings(plain_model))
+    about = engine.describe()
+    assert about["ray"]["workers"] == 2 and about["ray"]["lost"] == 0  # type: ignore[index]
+    assert about["parameters"], "a worker says what it computed with"
     replies = []
     for reply in engine.answer(requests(3000)):
         replies.append(reply)
@@ -166,24 +116,32 @@ def test_an_engine_that_is_closed_yields_what_workers_have_and_ends(plain_model)
     assert ray.is_initialized(), "the cluster is the tests' own"
 
 
-@pytest.mark.parametrize(
-    ("context", "strategy"),
-    [("session", "direct"), ("independent", "chain_of_thought"), ("independent", "unscramble_first")],
-)
-def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(
-    make_study, plain_model, chat_model, context, strategy
-):
-    how = f"strategy: {strategy}, max_tokens: 12"
+def test_what_a_killed_worker_had_is_done_by_another_once(plain_model):
+    engine = RayEngine(settings(plain_model))
+    replies: list[Reply] = []
+    for reply in engine.answer(*talk(40, 4)):
+        replies.append(reply)
+        if len(replies) == 50:
+            os.kill(ray.get(engine._workers[0].pid), signal.SIGKILL)
+    about = engine.describe()
+    engine.close()
+    keys = [reply.work_key for reply in replies]
+    assert len(keys) == len(set(keys)) == 160 and {reply.status for reply in replies} == {"answered"}
+    assert about["ray"]["lost"] == 1  # type: ignore[index]
+
+
+def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(make_study, plain_model, chat_model):
+    how = "strategy: unscramble_first, max_tokens: 12"
     who = f'a: {{use: "hf:{plain_model}", {how}}}, b: {{use: "hf:{chat_model}", {how}}}'
     answers = []
     for name, opener in (("ray", open_on_ray), ("local", open_engine)):
-        study = make_study(with_models(f"context: {context}", who=who), READ, name=name)
+        study = make_study(with_models("context: independent", who=who), READ, name=name)
         with open_store(study.folder) as store:
             run = CommandRun(study, store, RunOptions(version=version_of(study, store), opener=opener))
             outcomes = run.run({one: {**given, "workers": 2} for one, given in study.models.items()})
         assert [(one.left, one.failed) for one in outcomes] == [(0, 0), (0, 0)], outcomes
         answers.append({row["work_key"]: row["response_raw"] for row in stored(study.folder)})
-    assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * (5 if context == "session" else 4)
+    assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * 4
 
 
 def test_a_whole_run_loses_a_worker_and_prints_nothing_but_its_outcome(study, plain_model):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from experiment.models import Message, Request
 
@@ -17,6 +21,18 @@ CORPUS = [
     "The quick brown fox jumps over the lazy dog and reads every word of the sentence again.",
     "Which group does the sentence belong to? A or B? engine jumps all night aCcurately.",
 ] * 20
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_collections() -> Iterator[None]:
+    """Let garbage collections that are asked for walk through young objects alone: a whole suite has a million old ones.
+
+    Where memory runs out, a model collects garbage at each try.
+    """
+    whole = gc.collect
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(gc, "collect", lambda generation=1: whole(generation))
+        yield
 
 
 def byte_pair_tokenizer(folder: Path, *, template: str | None, adds_bos: bool) -> None:
@@ -99,14 +115,11 @@ HEADS = {"head_dim": 8}
 EXPERTS = {
     **{"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32},
     **{"shared_expert_intermediate_size": 32, "n_routed_experts": 4, "n_shared_experts": 1},
-    **{
-        "num_local_experts": 4,
-        "norm_topk_prob": True,
-        "first_k_dense_replace": 1,
-        "n_group": 1,
-        "topk_group": 1,
-    },
+    **{"num_local_experts": 4, "norm_topk_prob": True, "first_k_dense_replace": 1},
+    **{"n_group": 1, "topk_group": 1},
 }
+BY_LAYER = {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 400}
+MIXED = {"attn_layer_period": 3, "attn_layer_offset": 1, "mamba_d_state": 8, "use_mamba_kernels": False}
 LATENT = {
     **{"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8},
     "num_key_value_heads": 4,
@@ -133,63 +146,30 @@ FAMILIES: dict[str, tuple[str, dict[str, object]]] = {
     "Llama": ("packed", SMALL),
     "Mistral": ("packed", {**SMALL, "sliding_window": 20}),
     "Mixtral": ("packed", {**SMALL, **EXPERTS}),
-    "Qwen2": ("packed", SMALL),
-    "Qwen2Moe": ("packed", {**SMALL, **EXPERTS}),
     "Qwen3": ("packed", {**SMALL, **HEADS}),
     "Qwen3Moe": ("packed", {**SMALL, **HEADS, **EXPERTS}),
-    "Gemma": ("packed", {**SMALL, **HEADS}),
     "Gemma2": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
     "Gemma3Text": ("packed", {**SMALL, **HEADS, "sliding_window": 20}),
-    "Gemma4Text": (
-        "packed",
-        {
-            **SMALL,
-            **HEADS,
-            "sliding_window": 20,
-            "hidden_size_per_layer_input": 8,
-            "vocab_size_per_layer_input": 400,
-        },
-    ),
+    "Gemma4Text": ("packed", {**SMALL, **HEADS, "sliding_window": 20, **BY_LAYER}),
     "GPT2": ("packed", GPT),
     "GPTNeoX": ("packed", SMALL),
     "OPT": ("packed", {**SMALL, "ffn_dim": 64, "word_embed_proj_dim": 32, "init_std": 0.3}),
-    "Phi": ("packed", SMALL),
     "Phi3": ("packed", SMALL),
-    "Olmo": ("packed", SMALL),
     "Olmo2": ("packed", SMALL),
-    "Olmo3": ("packed", {**SMALL, "sliding_window": 20}),
-    "Olmoe": ("packed", {**SMALL, **EXPERTS}),
-    "StableLm": ("packed", SMALL),
-    "Cohere": ("packed", SMALL),
     "Cohere2": ("packed", {**SMALL, "sliding_window": 20}),
-    "Granite": ("packed", SMALL),
-    "SmolLM3": ("packed", SMALL),
-    "Starcoder2": ("packed", SMALL),
     "Glm4": ("packed", {**SMALL, **HEADS}),
-    "DeepseekV2": ("packed", {**SMALL, **EXPERTS, **LATENT}),
     "DeepseekV3": ("packed", {**SMALL, **EXPERTS, **LATENT}),
     "GptOss": ("packed", {**SMALL, **HEADS, **EXPERTS, "sliding_window": 20}),
     "Bloom": ("expanded", {**GPT, "hidden_size": 32}),
     "Mpt": ("expanded", {"vocab_size": 400, "d_model": 32, "n_heads": 4, "n_layers": 3, "max_seq_len": 512}),
     "Falcon": ("expanded", {**SMALL, "alibi": False}),
     "GPTJ": ("expanded", GPT),
-    "CodeGen": ("expanded", GPT),
     "Lfm2": ("expanded", {**SMALL, "layer_types": ["conv", "conv", "full_attention"], "conv_L_cache": 3}),
     "Qwen3Next": ("expanded", {**SMALL, **HEADS, **EXPERTS, **LINEAR}),
     "FalconH1": ("expanded", {**SMALL, **STATES}),
     "Mamba2": ("expanded", {**SMALL, "num_heads": 8, "head_dim": 8, "state_size": 8, "n_groups": 1}),
     "Mamba": ("batched", {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "state_size": 8}),
-    "Jamba": (
-        "batched",
-        {
-            **SMALL,
-            **EXPERTS,
-            "attn_layer_period": 3,
-            "attn_layer_offset": 1,
-            "mamba_d_state": 8,
-            "use_mamba_kernels": False,
-        },
-    ),
+    "Jamba": ("batched", {**SMALL, **EXPERTS, **MIXED}),
     "Rwkv": (
         "batched",
         {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 3, "context_length": 512},

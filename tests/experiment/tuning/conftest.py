@@ -11,7 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from experiment.cli import main
-from tests.experiment.models.tiny_models import tiny_llama
+from tests.experiment.models.tiny_models import short_collections, tiny_llama
+
+__all__ = ["short_collections"]
 
 STUDY = """\
 wrods: 1

@@ -21,6 +21,7 @@ from experiment.papers.inside.tuning.records import held, read_curve
 from experiment.papers.inside.tuning.training import Progress, Trainer, last_checkpoint, train_here
 from experiment.store import open_store
 from stimuli.errors import UserError
+from tests.experiment.commands import change
 from tests.experiment.tuning.conftest import write_study, wrods
 
 
@@ -76,15 +77,13 @@ def test_training_helps_on_items_that_were_not_trained_whole_and_beside_the_weig
     assert "trained" not in told["readers"]["base"]["settings"]
     again = wrods("tune", study, "--training", "whole", "--json")
     assert json.loads(again.stdout)["trainings"][0]["was_finished"] is True
-    file = study / "study.yaml"
-    file.write_text(file.read_text("utf-8").replace('    whole: {use: "tuned:whole"}\n', ""), "utf-8")
+    change(study / "study.yaml", ('    whole: {use: "tuned:whole"}\n', ""))
     again = wrods("tune", study, "--training", "whole")
     assert again.output.endswith(f"Next: wrods run {study} --model tuned:whole\n"), "the study names it not"
 
 
-@pytest.mark.parametrize("name", ["beside", pytest.param("texts", marks=pytest.mark.full)])
-def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(tmp_path, name):
-    short = {"beside": ", texts: 60"}
+def test_a_training_that_was_stopped_ends_with_the_same_weights_bit_for_bit(tmp_path):
+    name, short = "beside", {"beside": ", texts: 60"}
     whole, parted = write_study(tmp_path / "whole", **short), write_study(tmp_path / "parted", **short)
     assert train(whole, name).state == "finished"
     for after in (2, 5):
@@ -104,7 +103,7 @@ def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp
     assert train(whole, "texts").state == "finished"
     command = [sys.executable, "-m", "experiment.cli", "tune", str(killed), "--training", "texts", "--json"]
     kills = 0
-    for delay in (0.0, 0.1, 0.3):
+    for delay in (0.0, 0.2):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         folder = killed / "tuning" / "texts"
         while process.poll() is None and not (folder / "checkpoints").exists():
@@ -116,9 +115,8 @@ def test_a_training_that_was_killed_at_any_moment_ends_with_the_same_weights(tmp
         process.wait()
         if (folder / "model").exists():
             break
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["trainings"][0]["state"] == "finished"
-    assert kills >= 2
+    assert train(killed, "texts").state == "finished"
+    assert kills
     assert weights(whole, "texts") == weights(killed, "texts")
 
 
@@ -142,20 +140,18 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_one_before(study, monkey
     assert train(study, "texts").state == "finished"
 
 
-def test_other_settings_do_not_go_on_from_a_training_that_was_begun(study):
+def test_other_settings_another_base_and_a_second_command_do_not_go_on_with_a_training(study):
     train(study, "texts", after=2)
-    text = (
-        (study / "study.yaml").read_text("utf-8").replace("rule: FT-RS,", "rule: FT-RS, learning_rate: 0.5,")
-    )
-    (study / "study.yaml").write_text(text, "utf-8")
-    with pytest.raises(UserError, match=r"learning_rate .*2e-05 .*0\.5"):
-        train(study, "texts")
-
-
-def test_two_commands_do_not_train_the_same(study):
     with held(trainings(load_study(study))["texts"]):
         done = wrods("tune", study, "--training", "texts")
     assert done.exit_code == 1 and " texts " in done.output
+    change(study / "study.yaml", ("rule: FT-RS,", "rule: FT-RS, learning_rate: 0.5,"))
+    with pytest.raises(UserError, match=r"learning_rate .*2e-05 .*0\.5"):
+        train(study, "texts")
+    change(study / "study.yaml", ("rule: FT-RS, learning_rate: 0.5,", "rule: FT-RS,"))
+    change(study / "tiny" / "config.json", ('"attention_dropout": 0.1', '"attention_dropout": 0.2'))
+    with pytest.raises(UserError, match="revision"):
+        train(study, "texts")
 
 
 @pytest.mark.full
@@ -176,24 +172,14 @@ def test_memory_that_runs_out_halves_what_is_computed_at_once(study, monkeypatch
     assert record["tokens_at_once"] <= 96
 
 
-def test_a_base_that_changed_is_not_gone_on_with(study):
-    train(study, "texts", after=2)
-    config = study / "tiny" / "config.json"
-    text = config.read_text("utf-8").replace('"attention_dropout": 0.1', '"attention_dropout": 0.2')
-    config.write_text(text, "utf-8")
-    with pytest.raises(UserError, match="revision"):
-        train(study, "texts")
-
-
 @pytest.mark.full
 def test_a_trained_model_can_be_trained_further(study):
     train(study, "texts")
-    text = (study / "study.yaml").read_text("utf-8")
-    text = text.replace(
-        "tuning:\n", "tuning:\n  further: {model: read, on: texts.txt, epochs: 1, method: full}\n"
+    change(
+        study / "study.yaml",
+        ("tuning:\n", "tuning:\n  further: {model: read, on: texts.txt, epochs: 1}\n"),
+        ("    base: {", '    read: {use: "tuned:texts"}\n    base: {'),
     )
-    text = text.replace("    base: {", '    read: {use: "tuned:texts"}\n    base: {')
-    (study / "study.yaml").write_text(text, "utf-8")
     assert train(study, "further").state == "finished"
     assert weights(study, "further") != weights(study, "texts")
 
@@ -211,58 +197,3 @@ def test_gradient_checkpointing_changes_memory_and_not_the_weights(tmp_path):
     )
     assert one.keys() == other.keys()
     assert max(float((one[name] - other[name]).abs().max()) for name in one) < 1e-5
-
-
-STUDY = """\
-wrods: 1
-study: capitals
-title: Where is the capital?
-seed: 7
-models:
-  who:
-    base: {use: "hf:tiny"}
-    whole: {use: "tuned:whole"}
-    started: {use: "tuned:started"}
-    beside: {use: "tuned:beside"}
-tuning:
-  whole: {model: base, on: htest, task: uppercase, method: full, epochs: 4, learning_rate: 0.01, validation: 0.1}
-  started: {model: base, on: htest, task: uppercase, method: full, epochs: 1, learning_rate: 0.01}
-  beside: {model: started, on: htest, task: uppercase, epochs: 4, learning_rate: 0.01, lora: {dropout: 0}}
-materials: {htest: {rules: [uppercase], exemplars: 0, items: 80}}
-procedure:
-  - block:
-      trial:
-        - choose: {show: text, ask: "?", keys: {A: f, B: j}}
-"""
-
-
-def byte_model(folder: Path) -> None:
-    """A network of one layer over bytes with random weights: small enough to learn a rule of letters within a minute."""
-    import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    from experiment.demo.training.network import build_tokenizer
-
-    tokenizer = build_tokenizer()
-    tokenizer.chat_template = None
-    tokenizer.save_pretrained(str(folder))
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2,
-        num_key_value_heads=2, max_position_embeddings=512, initializer_range=0.1, bos_token_id=tokenizer.bos_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )  # fmt: skip
-    LlamaForCausalLM(config).save_pretrained(str(folder))
-
-
-@pytest.mark.full
-def test_a_task_of_h_test_is_learnt_whole_and_beside_the_weights(tmp_path):
-    (tmp_path / "study.yaml").write_text(STUDY, "utf-8")
-    byte_model(tmp_path / "tiny")
-    for command in (("build",), ("tune",), ("run",)):
-        done = wrods(*command, tmp_path, *(("--not-registered",) if command == ("run",) else ()))
-        assert done.exit_code == 0, done.output
-    right = shares_right(tmp_path)
-    assert abs(right["base"] - 0.5) < 0.15 and right["started"] < 0.75, right
-    assert right["whole"] > 0.85, right
-    assert right["beside"] > 0.85, right
