@@ -240,8 +240,6 @@ def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(
     [
         ("surprisal", "surprisal"),
         ("margin", "labels"),
-        ("reasoning_tokens", None),
-        ("completion_tokens", None),
         ("latency_ms", None),
         ("missing", None),
     ],
@@ -254,7 +252,7 @@ def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(tmp_p
     (folder / "study.yaml").write_text(text, "utf-8")
     before = checked(folder)["planned"]["time"]
     assert before["lack"] is None
-    if measure in ("surprisal", "margin", "reasoning_tokens"):
+    if measure in ("surprisal", "margin"):
         assert measure in before["proviso"]
     after = checked(folder, "--probe")["planned"]["time"]
     assert (after["lack"] is None) if lack is None else (lack in after["lack"]), after

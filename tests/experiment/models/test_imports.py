@@ -202,30 +202,6 @@ def test_responses_of_a_model_come_from_jsonl_with_their_calls(folder):
     assert call["request"]["messages"][0]["content"] == "Word?" and session["reader"] == "gpt-9"
 
 
-@pytest.mark.full
-def test_the_published_parser_reads_every_stored_prediction_of_scrambled_bench(tmp_path, shared):
-    given = [
-        "import",
-        str(tmp_path / "bench"),
-        str(shared / "data" / "scrambled_bench"),
-        "--from",
-        "scrambled_bench",
-        "--json",
-    ]
-    done = invoke(*given)
-    assert done.exit_code == 0, done.output
-    told = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(told) == 7
-    assert {(one["sessions"], one["trials"], one["predictions"], one["agreeing"]) for one in told} == {
-        (17, 6502, 6502, 6502)
-    }
-    items = [
-        json.loads(line) for line in (tmp_path / "bench" / "items.jsonl").read_text("utf-8").splitlines()
-    ]
-    done_by = {(one["condition"]["text"], one["provenance"]["operation"]) for one in items}
-    assert {("original", "none"), ("rs20", "published RS@0.2"), ("sub", "published SUB")} <= done_by
-
-
 def test_a_name_that_stands_twice_in_a_json_line_is_refused(folder):
     table = folder / "answers.jsonl"
     table.write_text('{"participant": "P1", "rt": 1, "rt": 2}\n', "utf-8")

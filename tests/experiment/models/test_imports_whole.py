@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shlex
@@ -11,7 +10,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,6 +24,7 @@ from experiment.models.imports import writing
 from experiment.store import Store, open_store, records
 from tests.analysis.chapters import tables_in
 from tests.conftest import ROOT
+from tests.experiment.commands import worked
 from tests.experiment.models.running import invoke, wait_until
 from tests.experiment.models.test_imports import MAPPING, ROWS, STUDY, stored, take
 from tests.experiment.models.test_imports import folder as folder
@@ -39,6 +38,9 @@ P2,1,DENSITY,word,print,0.7,wrod,DENSITY
 """
 
 
+LONGER = ROWS + "P2,1,CAMERA,word,print,0.5,1,CAMERA\n"
+
+
 def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
@@ -49,22 +51,11 @@ def test_a_table_that_cannot_be_taken_leaves_nothing_and_is_taken_once_mended_an
     refused = take(folder)
     assert refused.exit_code == 2 and "'O.8228'" in refused.output
     assert files(folder) == before
-    (folder / "trials.csv").write_text(ROWS + "P2,1,CAMERA,word,print,0.5,1,CAMERA\n", "utf-8")
+    (folder / "trials.csv").write_text(LONGER, "utf-8")
     done = take(folder)
     assert done.exit_code == 0, done.output
     _, trials = stored(folder)
     assert [len(trials[name]) for name in ("P1", "P2")] == [3, 4]
-
-
-def test_items_that_a_killed_import_left_are_made_anew(folder):
-    assert take(folder).exit_code == 0
-    for path in folder.glob("study.db*"):
-        path.unlink()
-    (folder / "trials.csv").write_text(ROWS + "P2,1,CAMERA,word,print,0.5,1,CAMERA\n", "utf-8")
-    done = take(folder)
-    assert done.exit_code == 0, done.output
-    items = (folder / "items.jsonl").read_text("utf-8")
-    assert "CAMERA" in items and len(items.splitlines()) == 4
 
 
 def test_a_string_that_comes_after_sessions_are_stored_is_refused_with_a_way_out(folder):
@@ -126,10 +117,11 @@ def test_an_item_that_a_reader_has_twice_is_told(folder):
     assert [trial["correct"] for trial in trials["P2"]] == [False, True, None, True]
 
 
-def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_date(folder):
+def test_what_is_handed_over_says_that_people_were_imported_and_has_the_labels_as_choices(folder):
     assert take(folder).exit_code == 0
     with opened_study(folder) as opened:
         data = hand_over(opened.study, opened.store, folder / "data")
+        assert {item.choices for item in opened.study.items} == {("word", "nonword")}
     told = json.loads((data / "dictionary.json").read_text("utf-8"))["participants"]
     assert (told["imported"], told["imported_trials"]) == (2, [3, 3])
     assert told["first_session"] is None and told["last_session"] is None
@@ -138,13 +130,6 @@ def test_what_is_handed_over_says_that_people_were_imported_and_gives_them_no_da
     assert "two sessions" in method and "3 trials" in method
     chapter = sensitivity.write(Material(tables, (), {"human": "human"}, lambda _: None))
     assert chapter is not None and list(tables_in(chapter)) == ["sensitivity"], "not by the factor"
-
-
-def test_items_of_an_import_have_the_labels_of_the_study_as_choices_so_that_chance_is_known(folder):
-    assert take(folder).exit_code == 0
-    with opened_study(folder) as opened:
-        tables = load(hand_over(opened.study, opened.store, folder / "handed-over"))
-    assert {item.choices for item in opened.study.items} == {("word", "nonword")}
     chance = with_chance(tables.trials, tables.items, tables.factors)["chance"]
     assert len(chance) == len(tables.trials) > 0 and set(chance) == {0.5}
 
@@ -181,84 +166,17 @@ def printed() -> tuple[dict[str, str], list[list[str]], str]:
     return dict(named), [shlex.split(line)[1:] for line in commands.splitlines()], table
 
 
-def run_printed(folder: Path, table: Path | str, monkeypatch) -> list[str]:
-    named, commands, _ = printed()
-    assert set(named) == {"lexical/study.yaml", "lexical/import.yaml"} and len(commands) == 4
-    (folder / "lexical").mkdir()
-    for name, text in named.items():
-        (folder / name).write_text(text, "utf-8")
-    if isinstance(table, Path):
-        shutil.copy(table, folder / "trials.csv")
-    else:
-        (folder / "trials.csv").write_text(table, "utf-8")
-    monkeypatch.chdir(folder)
-    told = []
-    for command in commands:
-        done = invoke(*command)
-        assert done.exit_code == 0, (command, done.output)
-        told.append(done.output)
-    return told
-
-
 def test_the_documented_route_runs_as_printed(tmp_path, monkeypatch):
-    _, _, table = printed()
-    told = run_printed(tmp_path, table, monkeypatch)
+    named, commands, table = printed()
+    assert set(named) == {"lexical/study.yaml", "lexical/import.yaml"} and len(commands) == 4
+    (tmp_path / "lexical").mkdir()
+    for name, text in (named | {"trials.csv": table}).items():
+        (tmp_path / name).write_text(text, "utf-8")
+    monkeypatch.chdir(tmp_path)
+    told = [worked(*command).output for command in commands]
     assert "1 session" in told[0] and "3 trials" in told[0]
     assert "3 trials" in told[1]
     assert "lexical-data: 6 trials" in told[3]
-
-
-@pytest.mark.full
-def test_the_documented_route_takes_every_row_of_124_people_in_order_and_models_read_the_same(
-    tmp_path, shared, monkeypatch
-):
-    table = shared / "data" / "tl_lexical_decision" / "trials.csv"
-    told = run_printed(tmp_path, table, monkeypatch)
-    assert "124 sessions" in told[0] and "19,840 trials" in told[0] and "unparsed" not in told[0]
-    expected: dict[str, list[tuple[object, ...]]] = {}
-    lists: dict[str, int] = {}
-    with table.open(encoding="utf-8", newline="") as opened:
-        for row in csv.DictReader(opened):
-            is_word, is_right = row["item_type"] == "word", row["correct"] == "1"
-            lists[row["participant"]] = int(row["list"])
-            expected.setdefault(row["participant"], []).append(
-                (
-                    row["base"], row["string"], row["item_type"], row["font"], "word" if is_word else "nonword",
-                    "word" if is_word == is_right else "nonword", is_right, round(1000 * float(row["rt"]), 6),
-                )
-            )  # fmt: skip
-    assert len(expected) == 124 and sum(map(len, expected.values())) == 19_840
-    people: dict[str, str] = {}
-    shown: dict[str, list[tuple[str, str, str]]] = {}
-    with open_store(tmp_path / "lexical") as store, store.read() as connection:
-        sessions = {row["session_id"]: row for row in records.sessions_overview(connection)}
-        found: dict[str, list[tuple[object, ...]]] = {}
-        places: dict[str, list[int]] = {}
-        for trial in records.trials_with_scores(connection):
-            of, levels = trial["session_id"], trial["condition"]
-            seen = (
-                trial["item_id"],
-                trial["shown"]["string"],
-                levels["item_type"],
-                levels["font"],
-                trial["answer"],
-            )
-            shown.setdefault(of, []).append(seen)
-            places.setdefault(of, []).append(trial["trial_index"])
-            if sessions[of]["reader_kind"] == "human":
-                people[sessions[of]["reader"]] = of
-                found.setdefault(sessions[of]["reader"], []).append(
-                    (*seen, trial["response"], trial["correct"], trial["rt"])
-                )
-    assert found == expected
-    assert {name: sessions[of]["list_id"] for name, of in people.items()} == lists
-    yoked = {row["yoked_to"]: row["session_id"] for row in sessions.values() if row["reader"] == "guessing"}
-    assert set(yoked) == set(people.values()) and len(sessions) == 248
-    for person, model in yoked.items():
-        assert shown[model] == shown[person]
-        assert places[model] == places[person] == list(range(160))
-        assert sessions[model]["list_id"] == sessions[person]["list_id"]
-    assert Counter(lists.values()) == {1: 30, 2: 31, 3: 32, 4: 31}
 
 
 # a command that ends half-way
@@ -287,9 +205,7 @@ main(sys.argv[2:], prog_name="wrods")
 """An import that makes a file once the first of its sessions is in the transaction, and goes on when it is told to stop."""
 
 
-@pytest.mark.parametrize(
-    "end", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.full), signal.SIGKILL]
-)
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_again(folder, end):
     half_way = folder / "half-way"
     given = ("import", folder, folder / "trials.csv", "--mapping", folder / "map.yaml")
@@ -306,9 +222,10 @@ def test_an_import_that_is_ended_half_way_leaves_no_session_and_can_be_done_agai
     with open_store(folder) as store, store.read() as connection:
         assert records.sessions_overview(connection) == []
     assert ("items.jsonl" in files(folder)) == (end == signal.SIGKILL)
+    (folder / "trials.csv").write_text(LONGER, "utf-8")
     done = take(folder)
     assert done.exit_code == 0, done.output
-    assert len((folder / "items.jsonl").read_text("utf-8").splitlines()) == 3
+    assert len((folder / "items.jsonl").read_text("utf-8").splitlines()) == 4
 
 
 def test_an_interrupt_in_the_moment_of_the_hand_over_leaves_no_session_without_its_item(folder, monkeypatch):

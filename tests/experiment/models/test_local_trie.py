@@ -1,4 +1,4 @@
-"""The walk over all rows: every token that rows share is computed once, whatever the rows and the budget."""
+"""Plans over all rows: every token that rows share is computed once, whatever the rows and the budget."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiment.models.local.kv_cache_tree import CacheMemory, KVCacheTree
 from experiment.models.local.packed import Trie
+from experiment.models.local.plain import batches, plan_groups
 from experiment.models.local.rows import Decoding, MemoryBudget, Row
 from tests.experiment.models.test_local_surprisal import tokenizer_of
 
@@ -74,78 +74,32 @@ def test_a_walk_computes_every_beginning_once_and_every_row_whole(given_rows, bu
     assert len(computed) == len(set(computed)) == Trie(given_rows).size
 
 
-@given(rows, budgets, st.integers(0, 60))
-def test_what_is_known_of_all_rows_is_not_computed_again(given_rows, budget, most):
-    common = 0
-    while common < most and len({tuple(one.ids[: common + 1]) for one in given_rows}) == 1:
-        if common >= min(one.shareable for one in given_rows):
-            break
-        common += 1
-    computed = sum(len(one.tokens) for one in Trie(given_rows).passes(budget, common))
-    assert computed == Trie(given_rows).size - common
+@given(rows)
+def test_a_plan_never_computes_more_than_row_by_row(given_rows):
+    planned = sum(
+        group.prefix + sum(len(given_rows[place].ids) - group.prefix for place in group.members)
+        for group in plan_groups(given_rows)
+    )
+    assert planned <= sum(len(row.ids) for row in given_rows)
 
 
-def of_places(ids) -> tuple[dict, dict]:
-    """Keys and values that say which tokens they belong to: what stands at a position and all before it."""
-    sums = torch.tensor([hash(tuple(int(one) for one in ids[: n + 1])) % 10_007 for n in range(len(ids))])
-    return {0: sums[None, :, None].float()}, {0: -sums[None, :, None].float()}
+def test_nested_beginnings_of_a_thousand_steps_are_planned():
+    given_rows = [row(range(n)) for n in range(1, 1000)]
+    groups = plan_groups(given_rows)
+    assert sum(len(group.members) for group in groups) == 999
 
 
-def keep(kept: KVCacheTree, one) -> None:
-    keys, values = of_places(one)
-    kept.keep(one, lambda depth: ({0: keys[0][:, depth:].clone()}, {0: values[0][:, depth:].clone()}))
-
-
-@given(st.lists(ids, min_size=1, max_size=8), ids, st.integers(0, 90))
-@settings(deadline=None)
-def test_conversations_come_back_as_they_were_kept_and_share_what_they_begin_with(held, asked, most):
-    kept = KVCacheTree()
-    arrays = [np.asarray(one, dtype=np.int32) for one in held]
-    for one in arrays:
-        keep(kept, one)
-    whole = Trie([row(one) for one in held]).size
-    assert kept.tokens <= whole, "each beginning is held once"
-    assert kept.find(arrays[-1])[1] == len(arrays[-1])
-    if most < kept.tokens:
-        kept.shrink(most)
-        assert kept.tokens <= most
-    for one in [*arrays, np.asarray(asked, dtype=np.int32)]:
-        known, place = kept.find(one)[1], 0
-        keys, values = of_places(one)
-        for place_of, some_keys, some_values in kept.load(one, 0):
-            assert place_of == place
-            end = place + some_keys[0].shape[1]
-            assert torch.equal(some_keys[0], keys[0][:, place:end])
-            assert torch.equal(some_values[0], values[0][:, place:end])
-            place = end
-        assert place == known
-
-
-@given(st.lists(ids, min_size=1, max_size=6), rows)
-@settings(deadline=None)
-def test_memory_shares_every_row_out_once_and_brings_what_a_row_begins_with_onto_the_path(held, given_rows):
-    memory = CacheMemory()
-    lying = np.asarray(held[0], dtype=np.int32)
-    keys, values = of_places(lying)
-    memory.path.write(0, 0, keys[0], values[0])
-    memory.path.ids = lying
-    for one in held[1:]:
-        keep(memory.kept, np.asarray(one, dtype=np.int32))
-    walks = memory.walks(given_rows)
-    assert sorted(place for walk in walks for place in walk.places) == list(range(len(given_rows)))
-    for walk in walks:
-        first = given_rows[walk.places[0]]
-        known = memory.begin(walk, first)
-        assert known == walk.known
-        for place in walk.places:
-            assert (given_rows[place].ids[:known] == first.ids[:known]).all()
-            assert known <= given_rows[place].shareable
-        expected, _ = of_places(first.ids[:known])
-        assert torch.equal(memory.path.path(0, known)[0], expected[0])
-        # what a walk writes stands behind what it goes on from
-        keys, values = of_places(first.ids)
-        memory.path.write(0, known, keys[0][:, known:], values[0][:, known:])
-        memory.path.ids = first.ids
+@given(rows, st.integers(1, 40))
+def test_batches_hold_every_member_once_within_the_budget(given_rows, tokens):
+    budget = MemoryBudget(tokens, 10_000)
+    for group in plan_groups(given_rows):
+        found = list(batches(group, given_rows, budget))
+        assert sorted(place for batch in found for place in batch) == sorted(group.members)
+        for batch in found:
+            lengths = [len(given_rows[place].ids) - group.prefix for place in batch]
+            assert len(batch) == 1 or len(batch) * max(lengths) <= tokens
+            continued = {given_rows[place].decoding is not None for place in batch}
+            assert continued == {False} or (continued == {True} and len(set(lengths)) == 1)
 
 
 EXAMPLES = "".join(

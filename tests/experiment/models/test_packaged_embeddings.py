@@ -33,31 +33,18 @@ ITEMS = 8
 pytestmark = pytest.mark.full
 
 
-@pytest.fixture(
-    scope="module", params=[("boolq", True), ("squad", False)], ids=["boolq-corrected", "squad-published"]
-)
-def study(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    part, corrected = request.param
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("torch")
     try:
         metadata.distribution(PACKAGE)
     except metadata.PackageNotFoundError:
         pytest.skip(f"the package {PACKAGE} is not installed")
-    data = SHARED / "data" / part
+    data = SHARED / "data" / "squad"
     if not data.is_dir():
-        pytest.skip(f"no copy of {part} in {SHARED}")
-    folder = tmp_path_factory.mktemp("near") / part
-    made = invoke(
-        "new",
-        folder,
-        "--from",
-        "mind-scramble",
-        "--part",
-        part,
-        "--data",
-        data,
-        *(["--corrected"] if corrected else []),
-    )
+        pytest.skip(f"no copy of squad in {SHARED}")
+    folder = tmp_path_factory.mktemp("near") / "squad"
+    made = invoke("new", folder, "--from", "mind-scramble", "--part", "squad", "--data", data)
     assert made.exit_code == 0, made.output
     file = folder / "study.yaml"
     text = re.sub(r"items: \d+", f"items: {ITEMS}", file.read_text("utf-8"))

@@ -110,18 +110,9 @@ def test_restored_passages_have_the_released_measure_and_nearness_by_their_names
 
 
 def response(raw: str, trial: dict[str, Any], counts: dict[str, Any] | None = None) -> StoredResponse:
+    plan = {"prompt_variant": 1, "replicate": 1}
     return StoredResponse(
-        "m",
-        "model",
-        "s",
-        {"prompt_variant": 1, "replicate": 1},
-        cast("Any", trial),
-        1,
-        None,
-        raw,
-        False,
-        "answered",
-        counts,
+        "m", "model", "s", plan, cast("Any", trial), 1, None, raw, False, "answered", counts
     )
 
 
@@ -157,11 +148,3 @@ def test_what_is_compared_of_a_program_does_not_hang_on_what_judged_it_before():
     assert _text(response(raw, trial), None) == _text(response(raw, trial, judged), None) == "x = 1"
     assert _text(response(f">code: {raw}", trial), "published") == raw, "the released field, as it is"
     assert _text(response(raw, trial), "published") == ""
-
-
-@pytest.mark.parametrize("parser", [None, "published"])
-@pytest.mark.parametrize(("task", "field"), [("summarise", "summarized"), ("translate", "translated")])
-def test_the_mark_of_the_field_is_no_part_of_what_is_compared(task, field, parser):
-    trial = shown(task, "passage")
-    assert _text(response(f"Of course.\n>{field}: A captain waits.", trial), parser) == "A captain waits."
-    assert _text(response("A captain waits.", trial), parser) == ("" if parser else "A captain waits.")

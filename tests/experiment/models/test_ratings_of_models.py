@@ -49,7 +49,6 @@ def rows(folder: Path, scale: str, model: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("scale", "points"),
     [
-        ("from: 1, to: 5", {str(n): n for n in range(1, 6)}),
         ("from: 0, to: 10", {str(n): n for n in range(11)}),
         ("points: [guessing, fairly sure, certain]", {"guessing": 1, "fairly sure": 2, "certain": 3}),
     ],
@@ -69,9 +68,7 @@ def test_a_local_model_rates_by_the_mean_of_the_points_by_their_probabilities(
 @pytest.mark.parametrize(
     ("scale", "reply", "status", "rating"),
     [
-        ("from: 1, to: 5", "4", "valid", "4"),
         ("points: [guessing, certain]", "certain", "valid", "2"),
-        ("as: slider, from: 0, to: 100, high: perfect", "62 out of 100", "valid", "62"),
         ("as: slider, from: 0, to: 100, high: perfect", "Perfect.", "valid", "100"),
         ("as: slider, from: 0, to: 100", "162", "unparsed", ""),
     ],
