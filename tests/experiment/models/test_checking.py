@@ -237,12 +237,7 @@ def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(
 
 @pytest.mark.parametrize(
     ("measure", "lack"),
-    [
-        ("surprisal", "surprisal"),
-        ("margin", "labels"),
-        ("latency_ms", None),
-        ("missing", None),
-    ],
+    [("surprisal", "surprisal"), ("margin", "labels"), ("latency_ms", None), ("missing", None)],
 )
 def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(tmp_path, measure, lack, server):
     folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}, price: free"))

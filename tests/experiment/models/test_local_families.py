@@ -55,7 +55,7 @@ def held_against_full_passes(engine, model, requests: list[Request]) -> None:
 
 PLAINEST = (
     *("Llama", "Mixtral", "Gemma3Text", "GPT2", "OPT", "DeepseekV3"),
-    *("GptOss", "Bloom", "Qwen3Next", "Mamba2", "Mamba"),
+    *("GptOss", "Bloom", "Qwen3Next", "Mamba"),
 )
 """One family of each kind of attention; their relatives are in the full suite."""
 

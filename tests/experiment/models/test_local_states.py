@@ -78,7 +78,7 @@ def test_killing_the_writer_at_any_moment_leaves_whole_rows(tmp_path):
                 print(writer.rows, flush=True)
     """
     known = 0
-    for _ in range(4):
+    for _ in range(2):
         child = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdout=subprocess.PIPE, text=True
         )

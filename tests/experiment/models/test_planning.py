@@ -66,7 +66,6 @@ READ = ("- choose: {show: word, caption: Scrambled word, ask: Which word is it?,
     ("change", "options"),
     [
         ((), {"temperature": 0.5}),
-        ((), {"max_tokens": 7}),
         ((), {"system": "system"}),
         ((), {"strategy": "chain_of_thought"}),
         (("practice: shown",), {}),
@@ -135,12 +134,8 @@ def test_a_session_grows_by_its_answers_and_feedback(make_study):
     assert [text for role, text in last if role == "assistant"] == answers[:4]
     users = [text for role, text in last if role == "user"]
     assert users[0].startswith("The instructions") and "The instructions" not in "".join(users[1:])
-    assert [text.split("\n\n")[0] for text in users[1:]] == [
-        "Correct.",
-        "Not correct.",
-        "Correct.",
-        "Correct.",
-    ]
+    told = [text.split("\n\n")[0] for text in users[1:]]
+    assert told == ["Correct.", "Not correct.", "Correct.", "Correct."]
 
 
 def test_a_conversation_is_rebuilt_word_for_word_from_stored_answers(make_study):
@@ -181,18 +176,14 @@ def test_a_thought_is_asked_for_and_its_answer_read(make_study):
     (session, _) = sessions(make_study(with_models()), strategy="chain_of_thought")
     request = session.begin({})[0]
     trial = session.trial_of(request.work_key)
-    right, wrong = (
-        trial["answer"],
-        next(one for one in trial["steps"][-1]["labels"] if one != trial["answer"]),
-    )
+    right = trial["answer"]
+    wrong = next(one for one in trial["steps"][-1]["labels"] if one != right)
     assert request.labels is None and request.max_tokens == 1024
     assert wording("en")["think_choose"][0].partition(". ")[0] in request.messages[0].content
     said = f"It could be {wrong}, or {right}.\nThe vowels fit {wrong} badly.\n**Answer: {right}**"
     assert session.verdict(reply(request, said)).correct is True
-    assert (
-        session.verdict(reply(request, f"It could be {wrong}, or", status="truncated")).response_status
-        == "truncated"
-    )
+    cut = session.verdict(reply(request, f"It could be {wrong}, or", status="truncated"))
+    assert cut.response_status == "truncated"
 
 
 def test_words_that_are_read_are_regions_with_their_intact_forms_and_bits(make_study):
@@ -246,32 +237,20 @@ ASKED = (
 def test_models_are_asked_questions_about_participants_where_the_study_says_so(make_study):
     silent, asked = (make_study(with_models(*lines), ASKED) for lines in ((), ("questions: asked",)))
     plain, session = sessions(silent)[0], sessions(asked)[0]
-    assert [one["trial_index"] for one in plain.trials] == [one["trial_index"] for one in session.trials][
-        : len(plain)
-    ]
+    places = [[one["trial_index"] for one in given.trials] for given in (plain, session)]
+    assert places[0] == places[1][: len(plain)]
     requests = session.begin({})[len(plain) :]
     trials = [session.trial_of(request.work_key) for request in requests]
-    assert [trial["item_id"] for trial in trials] == [
-        "habit_films",
-        "habit_books",
-        "use_films",
-        "effort",
-        "years",
-        "school",
-    ]
+    asked = ["habit_films", "habit_books", "use_films", "effort", "years", "school"]
+    assert [trial["item_id"] for trial in trials] == asked
     assert all(trial["is_filler"] and trial["block"] == "questions-1" for trial in trials)
     assert [request.labels for request in requests[:3]] == [("no", "partly", "yes")] * 2 + [tuple("1234567")]
     replies = ["partly", "yes", "4", "62", "12", "large"]
     for request, text, expected in zip(requests, replies, [2.0, 3.0, 4.0, 62.0, None, None], strict=True):
         score = session.verdict(reply(request, text))
-        assert (score.response_status, score.correct, score.score) == ("valid", None, expected), (
-            request.work_key
-        )
-    assert (
-        "I watch films." in requests[0].messages[-1].content
-        and "1 (badly)" in requests[2].messages[-1].content
-    )
-    assert "(A) small" in requests[5].messages[-1].content
+        assert (score.response_status, score.correct, score.score) == ("valid", None, expected), text
+    for place, part in ((0, "I watch films."), (2, "1 (badly)"), (5, "(A) small")):
+        assert part in requests[place].messages[-1].content
 
 
 def test_the_target_behind_a_prime_is_scored_as_label_and_as_text(make_study):
@@ -398,8 +377,9 @@ def baseline(study: Study, name: str, session: ModelSession, **options: object) 
     return BaselineEngine(ModelSettings(f"baseline:{name}", options, study.folder, session.right_answers()))
 
 
-@pytest.mark.parametrize("context", ["independent", "session"])
-@pytest.mark.parametrize("practice", ["none", "shown", "answered"])
+@pytest.mark.parametrize(
+    ("context", "practice"), [("independent", "none"), ("session", "shown"), ("session", "answered")]
+)
 def test_baselines_go_through_every_context(make_study, context, practice):
     study = make_study(with_models(f"context: {context}", f"practice: {practice}"))
     for name in ("random", "always_a", "oracle", "oracle_with_lapses"):
@@ -476,7 +456,6 @@ def test_fields_that_are_read_together_keep_their_intact_words_and_are_restored_
         ),
         ("Here is the corrected text:\n\nThe captain slept.", "The captain slept."),
         ("No changes needed.", "The cpatain slept."),
-        ("The text is correct as it is.", "The cpatain slept."),
         ("The text is correct:\n\nThe captain slept.", "The captain slept."),
         ("The captain slept. (I corrected 'cpatain'.)", "The captain slept."),
         ("<think>\nA captain?\n</think>\n\nThe captain slept.", "The captain slept."),
@@ -501,13 +480,13 @@ def test_remarks_below_a_text_of_several_lines_are_no_part_of_it(remark, stays):
     assert restored_text("The cpatain\nNoet: slept.", as_long) == as_long, "a line of the text itself"
 
 
-@pytest.mark.parametrize("status", ["truncated", "refused", "empty"])
+@pytest.mark.parametrize("status", ["truncated", "empty"])
 def test_a_restoring_call_that_gave_no_whole_text_is_not_used_and_not_made_again(make_study, status):
     study = make_study(with_models(), READ)
     session = sessions(study, strategy="unscramble_first")[1]
     first, *_ = session.begin({})
     shown = session.trial_of(first.work_key)["shown"]["word"]
-    half = {"truncated": "thi", "refused": "I can", "empty": None}[status]
+    half = {"truncated": "thi", "empty": None}[status]
     (answer,) = session.follow(reply(first, half, status=status))
     assert f"\n\n{shown}\n\nWhich word was it?" in answer.messages[0].content
     assert session.mark_of(answer.work_key) == "+as_shown"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 import subprocess
 import threading
@@ -37,7 +36,6 @@ from tests.experiment.models.running import (
     wait_until,
     with_models,
 )
-from tests.experiment.models.tiny_models import tiny_llama
 from tests.scripted_openai import ScriptedOpenAI
 
 
@@ -206,31 +204,6 @@ def test_another_model_or_setting_is_never_given_the_answers_of_the_first(study,
         assert moved.requests == []
     sampled = [trial["seed"] for trial in stored(study) if trial["temperature"] == 0.7]
     assert len(set(sampled)) == TRIALS
-
-
-@pytest.mark.full
-def test_a_retrained_checkpoint_under_the_same_path_is_asked_anew(study, tmp_path):
-    pytest.importorskip("torch")
-    folder = tiny_llama(tmp_path / "model", seed=1)
-    arguments = ("run", study, "--model", f"hf:{folder}", "--max-trials", "10", "--json")
-
-    def run(*more: str) -> dict[str, Any]:
-        done = invoke(*arguments, *more)
-        assert done.exit_code == 0, done.output
-        return json.loads(done.stdout)["models"][0]
-
-    assert run()["stored_before"] == 0
-    assert run()["stored_before"] == 10
-    shutil.rmtree(folder)
-    tiny_llama(folder, seed=2)
-    refused = invoke(*arguments)
-    assert refused.exit_code == 1 and "model.revision" in refused.output
-    assert run("--if-changed", "set_aside")["stored_before"] == 0
-    assert sorted(row["kind"] for row in of_store(study, records.all_flags)) == ["excluded"] * 4
-    trials = stored(study)
-    assert len(trials) == 30
-    assert all(set(trial["label_logprobs"]) == {"Yes", "No"} and trial["margin"] >= 0 for trial in trials)
-    assert {trial["dtype"] for trial in trials} == {"float32"}
 
 
 def test_a_model_that_is_not_there_is_named_with_what_to_do(study, tmp_path):

@@ -233,7 +233,7 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server):
     wait_until(lambda: len(server.requests) >= 20)
     full = max(file.stat().st_size for file in study.glob("study.db*"))
     before = resource.prlimit(running.pid, resource.RLIMIT_FSIZE, (full, resource.RLIM_INFINITY))
-    time.sleep(5.0)
+    time.sleep(3.0)
     assert running.poll() is None, running.communicate()
     assert len(server.requests) < TRIALS, "nothing more is asked that could not be kept"
     resource.prlimit(running.pid, resource.RLIMIT_FSIZE, before)

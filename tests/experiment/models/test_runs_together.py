@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from pathlib import Path
 from typing import Any
 
@@ -36,20 +35,6 @@ BLOCKS = 4
 def are_within_one_block(folder: Path, models: int, probed: int = 0) -> bool:
     """Say whether all models and lists are within one block of each other, trials of the probe aside."""
     return spread(folder, models) <= TRIALS // 16 + probed
-
-
-@pytest.mark.full
-def test_a_model_that_is_slow_keeps_the_fast_one_within_a_block(study, server):
-    with ScriptedOpenAI(answer=lambda body: "No") as slow:
-        slow.delay = 0.15
-        with_models(study, remote("fast", server, "price: free"), remote("slow", slow, "price: free"))
-        running = begin("run", study)
-        wait_until(lambda: len(slow.requests) >= 34)
-        running.send_signal(signal.SIGINT)
-        running.communicate(timeout=60)
-        assert running.returncode == 1
-        assert are_within_one_block(study, 2)
-        assert sum(done(study)["fast"].values()) < TRIALS
 
 
 @pytest.mark.full

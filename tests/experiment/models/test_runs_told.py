@@ -47,18 +47,14 @@ def figures() -> list[RunStatus]:
     return [busy, lost, RunStatus("llama", "waits", 12000, waits="for its turn")]
 
 
-@pytest.mark.parametrize("width", [60, 80, 100, 160])
+@pytest.mark.parametrize("width", [60, 80, 160])
 def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width):
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
     console.print(table(figures(), width))
     lines = console.export_text().splitlines()
     assert all(len(one) <= width for one in lines)
     rows = {one.split()[0]: one for one in lines}
-    assert (
-        "3,500/12,000" in rows["gpt-4.1-mini"]
-        and "6 min" in rows["gpt-4.1-mini"]
-        and "3.21" in rows["gpt-4.1-mini"]
-    )
+    assert all(part in rows["gpt-4.1-mini"] for part in ("3,500/12,000", "6 min", "3.21"))
     assert "3,500/36,000" in rows["together"]
     assert any("failed" in one and "FP8" in one for one in lines), "the end of a long name tells models apart"
     assert "3 × the server failed (500)" in "\n".join(lines)
@@ -76,8 +72,6 @@ def test_the_table_of_a_run_fits_every_terminal_with_its_numbers_whole(width):
         (("--workers", "2"), "--workers"),
         (("--max-cost", "5"), "5 USD"),
         (("--max-cost", "5 EUR"), "'5 EUR'"),
-        (("--max-cost", "much"), "'much'"),
-        (("--max-cost", "€5"), "'€5'"),
         (("--max-cost", "0 USD"), "'0 USD'"),
     ],
 )
@@ -142,12 +136,14 @@ def test_a_terminal_shows_the_table_while_models_work_and_the_outcome_at_the_end
     assert said.rindex(" block ") < said.rindex("Next: wrods report")
 
 
-def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status(study):
+def test_answers_that_cannot_be_read_are_told_by_the_run_and_by_status_and_models_without_a_run_listed(study):
     with ScriptedOpenAI(answer=lambda body: "I could not say.") as vague:
-        with_models(study, remote("vague", vague))
-        run = invoke("run", study, "--max-trials", "12")
+        with_models(study, remote("vague", vague), remote("later", vague))
+        run = invoke("run", study, "--model", "vague", "--max-trials", "12")
+    status = invoke("status", study).output
     said = "12 refused of 12 answers"
-    assert said in run.stderr and said in invoke("status", study).stdout
+    assert said in run.stderr and said in status and "later: " in status
+    assert status_of(study)["not_run"] == ["later"]
 
 
 def test_sessions_that_were_set_aside_are_named_and_not_counted(named):
@@ -160,13 +156,6 @@ def test_sessions_that_were_set_aside_are_named_and_not_counted(named):
     said = " ".join(invoke("status", named).output.split())
     assert f"m (model): 4 sessions (4 finished), {TRIALS} trials" in said
     assert re.search(r"\b4 sessions .*\b20 trials \(superseded", said)
-
-
-def test_planned_models_without_a_run_are_listed(study, server):
-    with_models(study, remote("m", server, "price: free"), remote("later", server, "price: free"))
-    assert invoke("run", study, "--model", "m", "--max-trials", "5").exit_code in (0, 1)
-    assert status_of(study)["not_run"] == ["later"]
-    assert "later: " in invoke("status", study).output
 
 
 def test_an_excluded_trial_is_taken_from_what_counts(named):

@@ -204,23 +204,19 @@ def test_the_command_prints_means_and_each_answer(study, store):
     assert done.exit_code == 2
 
 
-def test_without_an_embedding_model_the_study_is_told_to_name_one(tmp_path, encoder):
-    with pytest.raises(UserError, match="models: embeddings"):
-        embedding_settings(written(tmp_path, "replicates: 1"))
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [
         ('{use: "baseline:random"}', "kind of embedding model 'baseline' is not known"),
         ('{use: "hf:x", base_url: "http://localhost:1/v1"}', "base_url does not apply to hf:x"),
         ('{use: "package:x", revision: main}', "revision does not apply to package:x"),
-        ('{use: "package:x", key_env: K}', "key_env does not apply to package:x"),
         ('{use: "openai:e", device: cpu}', "device does not apply to openai:e"),
         ('{use: "openai:e", temperature: 0}', "temperature is not a setting"),
     ],
 )
 def test_what_an_embedding_model_cannot_be_is_said_with_its_line(tmp_path, given, said):
+    with pytest.raises(UserError, match="models: embeddings"):
+        embedding_settings(written(tmp_path, "replicates: 1"))
     with pytest.raises(UserError) as fault:
         written(tmp_path, f"embeddings: {given}")
     assert said in str(fault.value) and "study.yaml, line 8" in str(fault.value)

@@ -16,6 +16,7 @@ from experiment.papers.inside.tuning.api import check_chats
 from experiment.papers.inside.tuning.records import read_curve
 from experiment.store import open_store
 from stimuli.errors import UserError
+from tests.experiment.commands import change
 from tests.experiment.tuning.conftest import build_study, wrods
 from tests.experiment.tuning.scripted_jobs import ScriptedJobs
 
@@ -67,19 +68,15 @@ def spent(folder: Path) -> float:
         return spending(connection, load_study(folder)).total
 
 
-def test_without_submit_files_are_written_and_nothing_is_sent(study, server):
+def test_nothing_is_sent_or_spent_without_submit_and_consent(study, server):
     done = wrods("tune", study)
     assert done.exit_code == 0, done.output
     assert " USD" in done.output and "--submit" in done.output
-    assert not server.files and not server.jobs
     folder = study / "tuning" / "animals"
     first = json.loads((folder / "api-training.jsonl").read_text("utf-8").splitlines()[0])
     assert [one["role"] for one in first["messages"]] == ["user", "assistant"]
     spec = json.loads((folder / "api-job.json").read_text("utf-8"))["spec"]
     assert spec["seed"] == 7 and spec["method"]["supervised"]["hyperparameters"] == {"n_epochs": 2}
-
-
-def test_nothing_is_spent_without_consent(study, server):
     done = wrods("tune", study, "--submit")
     assert done.exit_code == 2 and "--yes" in done.output
     assert not server.files and not server.jobs
@@ -148,48 +145,40 @@ def test_a_server_that_refuses_says_so_and_the_same_command_goes_on(study, serve
 
 
 GOOD = {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}
+LONG = {"role": "assistant", "content": "a " * 200_000}
 
 
 @pytest.mark.parametrize(
-    ("bad", "why"),
+    ("messages", "why"),
     [
-        ("{", "JSON"),
-        (json.dumps({"messages": []}), "messages"),
-        (json.dumps({"messages": [{"role": "reader", "content": "a"}]}), "'reader'"),
-        (json.dumps({"messages": [{"role": "user", "content": ""}]}), "empty"),
-        (json.dumps({"messages": GOOD["messages"][::-1]}), "last message"),
-        (json.dumps({"messages": GOOD["messages"][1:]}), ""),
-        (
-            json.dumps({"messages": [GOOD["messages"][0], {"role": "assistant", "content": "a " * 200_000}]}),
-            "tokens",
-        ),
+        ([], "messages"),
+        ([{"role": "reader", "content": "a"}], "'reader'"),
+        ([{"role": "user", "content": ""}], "empty"),
+        (GOOD["messages"][::-1], "last message"),
+        (GOOD["messages"][1:], ""),
+        ([GOOD["messages"][0], LONG], "tokens"),
     ],
 )
-def test_each_rule_of_the_format_names_its_line(bad, why):
+def test_each_rule_of_the_format_names_its_line(messages, why):
     lines = [json.dumps(GOOD)] * 12
     check_chats(lines, Path("f.jsonl"))
-    with pytest.raises(UserError, match=f"line 4: .*{why}"):
-        check_chats([*lines[:3], bad, *lines[4:]], Path("f.jsonl"))
-
-
-def test_fewer_than_ten_examples_are_refused():
+    for bad, said in ((json.dumps({"messages": messages}), why), ("{", "JSON")):
+        with pytest.raises(UserError, match=f"line 4: .*{said}"):
+            check_chats([*lines[:3], bad, *lines[4:]], Path("f.jsonl"))
     with pytest.raises(UserError, match=" 9 "):
-        check_chats([json.dumps(GOOD)] * 9, Path("f.jsonl"))
+        check_chats(lines[:9], Path("f.jsonl"))
 
 
-def test_running_text_is_no_job(tmp_path, server):
-    study = write(tmp_path / "study", server)
+def test_running_text_is_no_job(study):
     (study / "texts.txt").write_text("\n\n".join(f"Text number {n} is here." for n in range(20)), "utf-8")
-    text = (study / "study.yaml").read_text("utf-8").replace("on: prompts.jsonl", "on: texts.txt")
-    (study / "study.yaml").write_text(text, "utf-8")
+    change(study / "study.yaml", ("on: prompts.jsonl", "on: texts.txt"))
     done = wrods("tune", study)
     assert done.exit_code == 2 and "texts.txt" in done.output
     assert trainings(load_study(study))["animals"].is_api
 
 
 def test_money_that_a_killed_command_set_aside_is_not_set_aside_again(study, server, monkeypatch):
-    text = (study / "study.yaml").read_text("utf-8")
-    (study / "study.yaml").write_text(text.replace("budget: 1 USD", "budget: 0.3 USD"), "utf-8")
+    change(study / "study.yaml", ("budget: 1 USD", "budget: 0.3 USD"))
     once = api._set_aside
 
     def and_dies(*given: Any) -> None:

