@@ -6,23 +6,21 @@ import base64
 import io
 import json
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
 from PIL import Image
 
 from experiment.checking import load_study
-from experiment.cli import main
 from experiment.models import Message, Request
 from experiment.models.api import batch
 from experiment.models.api.prices import price_of
 from experiment.models.api.retrying import RunStopped
 from experiment.models.pictures import MARK, Picture
 from stimuli.errors import UserError
+from tests.experiment.commands import worked
 from tests.experiment.models.api_requests import api_engine, api_settings, choice
-from tests.experiment.models.running import study_in
+from tests.experiment.models.running import edit, study_in, with_models
 from tests.scripted_openai import ScriptedOpenAI
 
 
@@ -78,12 +76,11 @@ def test_tokens_of_pictures_are_counted_in_what_a_request_may_cost(server):
     assert picture.tokens >= 85 + 170
 
 
-@pytest.mark.parametrize("api", ["chat", "responses"])
-def test_pictures_go_in_batches_and_each_answer_finds_its_own(server, tmp_path, api, monkeypatch):
+def test_pictures_go_in_batches_and_each_answer_finds_its_own(server, tmp_path, monkeypatch):
     texts = ("the Artist runs", "a dog barks", "noon")
     server.answer = lambda body: "B" if Picture.of("a dog barks").data_url in json.dumps(body) else "A"
     server.logprobs = None
-    settings = api_settings(server, folder=tmp_path, api=api, presentation="image")
+    settings = api_settings(server, folder=tmp_path, api="responses", presentation="image")
     requests = [looking(number, text) for number, text in enumerate(texts)]
     monkeypatch.setattr(batch, "MOST_BYTES", 2 * len(Picture.of(texts[0]).data_url) + 2000)
     api = batch.BatchApi(settings)
@@ -96,35 +93,20 @@ def test_pictures_go_in_batches_and_each_answer_finds_its_own(server, tmp_path, 
     assert b"base64" not in kept and b"Artist" not in kept
 
 
-ARMS = """  who:
-    reads: {{use: "openai:scripted", base_url: "{url}", price: free, concurrency: 4, cache: false}}
-    looks: {{use: "openai:scripted", base_url: "{url}", price: free, concurrency: 4, cache: false, presentation: image}}
-"""
-
-
 @pytest.fixture
 def arms(tmp_path: Path, server: ScriptedOpenAI) -> Path:
     """The letter-position study, asked of one server with texts and with pictures."""
     folder = study_in(tmp_path / "arms")
-    file = folder / "study.yaml"
-    text = file.read_text("utf-8")
-    begin = text.index("  who:\n")
-    end = text.index("\nmaterials:")
-    file.write_text(text[:begin] + ARMS.format(url=server.url) + text[end:], "utf-8")
+    used = f'use: "openai:scripted", base_url: "{server.url}", price: free, concurrency: 4, cache: false'
+    with_models(folder, f"reads: {{{used}}}", f"looks: {{{used}, presentation: image}}")
     return folder
 
 
-def said(*arguments: str) -> Any:
-    result = CliRunner().invoke(main, list(arguments))
-    assert result.exit_code == 0, result.output
-    return result
-
-
 def test_both_arms_of_a_study_run_and_the_tables_tell_them_apart(arms, server, tmp_path):
-    said("run", str(arms), "--not-registered", "--json")
+    worked("run", arms)
     with_pictures = [body for body in server.requests if isinstance(body["messages"][-1]["content"], list)]
     assert len(with_pictures) == len(server.requests) / 2 > 0
-    said("export", str(arms), "--format", "csv", "--out", str(tmp_path / "out"), "--prompts")
+    worked("export", arms, "--format", "csv", "--out", tmp_path / "out", "--prompts")
     trials = pd.read_csv(tmp_path / "out" / "trials.csv")
     told = trials.groupby("reader")["presentation"].unique().map(list).to_dict()
     assert told == {"reads": ["text"], "looks": ["image"]}
@@ -141,12 +123,12 @@ def test_both_arms_of_a_study_run_and_the_tables_tell_them_apart(arms, server, t
     }
     # the same command has nothing left to do
     count = len(server.requests)
-    said("run", str(arms), "--not-registered", "--json")
+    worked("run", arms)
     assert len(server.requests) == count
 
 
 def test_a_dry_run_says_where_pictures_stand_and_writes_them(arms, server):
-    shown = said("run", str(arms), "--dry-run", "--model", "looks").output
+    shown = worked("run", arms, "--dry-run", "--model", "looks").output
     assert "image_url" in shown and "base64,…" in shown and "picture 1: " in shown
     files = list((arms / "pictures").glob("*.png"))
     assert files and all(str(file) in shown for file in files)
@@ -158,27 +140,17 @@ def test_a_dry_run_says_where_pictures_stand_and_writes_them(arms, server):
     [
         ("presentation: image", "presentation: image, strategy: unscramble_first", "unscramble_first"),
         ("presentation: image", "examples_presentation: image", "examples_presentation"),
-        ('use: "openai:scripted"', 'use: "baseline:random"', "baseline:random"),
         ("presentation: image", "presentation: image, api: completions", "api: completions"),
         ("presentation: image", "presentation: picture", "presentation"),
+        (
+            "    looks:",
+            '    guess: {use: "baseline:random", presentation: image}\n    looks:',
+            "baseline:random",
+        ),
+        ("context: independent", "context: session", r"models\.context"),
     ],
 )
 def test_settings_that_do_not_go_with_pictures_are_refused(arms, old, new, message):
-    file = arms / "study.yaml"
-    lines = file.read_text("utf-8").splitlines()
-    place = next(number for number, line in enumerate(lines) if line.startswith("    looks:"))
-    lines[place] = lines[place].replace(old, new)
-    if "baseline" in new:
-        lines[place] = '    looks: {use: "baseline:random", presentation: image}'
-    file.write_text("\n".join(lines) + "\n", "utf-8")
+    edit(arms, old, new)
     with pytest.raises(UserError, match=message):
-        load_study(arms)
-
-
-def test_a_conversation_of_pictures_is_refused(arms):
-    file = arms / "study.yaml"
-    text = file.read_text("utf-8")
-    assert "context: independent" in text
-    file.write_text(text.replace("context: independent", "context: session"), "utf-8")
-    with pytest.raises(UserError, match=r"models\.context"):
         load_study(arms)

@@ -16,6 +16,7 @@ from experiment.checking.settings import model_settings
 from experiment.procedure import plan_session
 from experiment.scoring.rescoring import require_judge
 from stimuli.errors import UserError
+from tests.experiment.commands import change
 from tests.experiment.models.running import invoke
 from tests.scripted_answers import word_logprob
 
@@ -125,17 +126,8 @@ def test_long_labels_are_to_be_scored_whole_where_the_server_can(tmp_path, serve
     server.prompt = word_logprob
     for scoring, gaps in (("", 1), (", label_scoring: whole", 0)):
         folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}{scoring}"))
-        text = (folder / "study.yaml").read_text("utf-8")
-        (folder / "study.yaml").write_text(
-            text.replace('"Yes": j, "No": f', "Certainly: j, Never: f"), "utf-8"
-        )
-        rows = (
-            (folder / "sentences.csv")
-            .read_text("utf-8")
-            .replace(",Yes", ",Certainly")
-            .replace(",No", ",Never")
-        )
-        (folder / "sentences.csv").write_text(rows, "utf-8")
+        change(folder / "study.yaml", ('"Yes": j, "No": f', "Certainly: j, Never: f"))
+        change(folder / "sentences.csv", (",Yes", ",Certainly"), (",No", ",Never"))
         told = checked(folder, "--probe")
         assert "long_labels" in told["asked"] and len(told["gaps"]) == gaps
         assert not gaps or "label_scoring: whole" in told["gaps"][0]
@@ -241,10 +233,8 @@ def test_check_says_that_answers_of_people_may_not_be_sent_to_a_model_elsewhere(
 )
 def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(tmp_path, measure, lack, server):
     folder = written(tmp_path / "s", one("openai:scripted", f", base_url: {server.url}, price: free"))
-    text = (folder / "study.yaml").read_text("utf-8")
     said = "missing" if measure == "missing" else f"{{human: reading_time, m: {measure}}}"
-    text = text.replace("{human: reading_time, m: reading_time}", said)
-    (folder / "study.yaml").write_text(text, "utf-8")
+    change(folder / "study.yaml", ("{human: reading_time, m: reading_time}", said))
     before = checked(folder)["planned"]["time"]
     assert before["lack"] is None
     if measure in ("surprisal", "margin"):
@@ -267,9 +257,6 @@ def test_a_planned_measure_is_held_against_what_a_server_was_found_to_give(tmp_p
 )
 def test_a_measure_that_a_reader_cannot_have_is_refused_with_its_line(tmp_path, measure, said):
     folder = written(tmp_path / "s", one("baseline:random"))
-    text = (folder / "study.yaml").read_text("utf-8")
-    (folder / "study.yaml").write_text(
-        text.replace("{human: reading_time, m: reading_time}", measure), "utf-8"
-    )
+    change(folder / "study.yaml", ("{human: reading_time, m: reading_time}", measure))
     with pytest.raises(UserError, match=said):
         load_study(folder)

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from experiment.models.engine import disjoint_logprobs
-from tests.experiment.models.tiny_models import ask
+from tests.experiment.models.tiny_models import CHAT_TEMPLATE, TEXTS, ask, tiny_llama
 
 torch = pytest.importorskip("torch")
 
 from experiment.models import Message, Request  # noqa: E402
 
-SENTENCES = [
-    "Teh dgo barks.",
-    "The quick borwn fox.",
-    "every wrod of the sentence again",
-    "yes",
-    "engine jumps",
-]
+
+@functools.cache
+def loaded(folder: Path) -> tuple[Any, Any]:
+    """A tokenizer and a model as transformers loads them."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    return AutoTokenizer.from_pretrained(folder), model
 
 
 def judged(folder: Path, text: str, label: str, *, bos: bool) -> float:
     """Log-probability of a label after a text: one full pass over one string, nothing of the engine."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(folder)
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer, model = loaded(folder)
     prompt = tokenizer(text, add_special_tokens=bos)["input_ids"]
     whole = tokenizer(text + label, add_special_tokens=bos)["input_ids"]
     start = next((i for i, (a, b) in enumerate(zip(prompt, whole, strict=False)) if a != b), len(prompt))
@@ -41,12 +41,10 @@ def judged(folder: Path, text: str, label: str, *, bos: bool) -> float:
 
 @pytest.mark.parametrize("labels", [("A", "B"), ("of course not", "yes", "zzyzx")])
 def test_label_logprobs_of_a_chat_model_equal_a_plain_pass(chat_model, local, labels):
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(chat_model)
+    tokenizer, _ = loaded(chat_model)
     requests = [
         Request(str(n), (Message("system", "Be brief."), Message("user", text)), labels, 4, 0.0, 1)
-        for n, text in enumerate(SENTENCES)
+        for n, text in enumerate(TEXTS)
     ]
     replies = {reply.work_key: reply for reply in local(chat_model).answer(requests)}
     for request in requests:
@@ -57,9 +55,7 @@ def test_label_logprobs_of_a_chat_model_equal_a_plain_pass(chat_model, local, la
 
 
 def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_form(plain_model, local):
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(plain_model)
+    tokenizer, _ = loaded(plain_model)
     prompt, label = "unscramble the wo", "rd"
     apart = tokenizer(prompt)["input_ids"] + tokenizer(label, add_special_tokens=False)["input_ids"]
     assert tokenizer(prompt + label)["input_ids"] != apart, "the tokenizer must merge across the border here"
@@ -70,11 +66,7 @@ def test_a_label_that_merges_with_the_end_of_the_prompt_is_scored_in_its_merged_
     )
 
 
-def test_a_template_without_a_system_role_gets_the_system_text_in_the_first_turn(
-    plain_model, tmp_path, local
-):
-    from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
-
+def test_a_template_without_a_system_role_gets_the_system_text_in_the_first_turn(tmp_path, local):
     strict = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     engine = local(tiny_llama(tmp_path, template=strict + CHAT_TEMPLATE))
     request = Request("k", (Message("system", "Be brief."), Message("user", "yes?")), ("A", "B"), 1, 0.0, 1)
@@ -91,11 +83,9 @@ def test_a_label_that_begins_another_leaves_it_the_answers_that_go_on_to_it(plai
         label: math.exp(judged(plain_model, request.messages[0].content, " " + label, bos=True))
         for label in labels
     }
-    wanted = {
+    wanted = share | {
         "of": share["of"] - share["of course"],
         "of course": share["of course"] - share["of course not"],
-        "of course not": share["of course not"],
-        "garden": share["garden"],
     }
     told = {label: math.exp(value) for label, value in reply.label_logprobs.items()}
     assert told == pytest.approx(wanted, rel=1e-4)

@@ -32,6 +32,7 @@ from tests.experiment.models.running import (
     invoke,
     of_store,
     remote,
+    status_of,
     stored,
     wait_until,
     with_models,
@@ -172,12 +173,15 @@ def test_a_trial_that_keeps_failing_is_listed_and_asked_again_by_the_next_run(st
     assert len(stored(study)) == TRIALS - count
     statuses = Counter(call["status"] for call in of_store(study, records.all_calls))
     assert statuses == {"answered": TRIALS - count, "error": count}
+    (told,) = status_of(study)["readers"]
+    assert told["unanswered"] == {"error": count} and f": {count} error" in invoke("status", study).output
     server.always.clear()
     server.requests.clear()
     second = run_here(study, server)
     assert second.is_whole and second.answered == count == len(server.requests)
     assert len(stored(study)) == TRIALS
     assert {row["state"] for row in of_store(study, records.sessions_overview)} == {"finished"}
+    assert status_of(study)["readers"][0]["unanswered"] == {}
 
 
 def test_a_wider_study_asks_only_for_what_is_new(study, server):

@@ -17,7 +17,6 @@ from experiment.store.tables import audit, calls, scores
 from tests.experiment.models.running import (
     TRIALS,
     begin,
-    done,
     invoke,
     money,
     of_store,
@@ -27,7 +26,6 @@ from tests.experiment.models.running import (
     with_models,
 )
 from tests.experiment.models.test_runs_ways import small
-from tests.scripted_openai import ScriptedOpenAI
 
 BLOCKS = 4
 
@@ -35,22 +33,6 @@ BLOCKS = 4
 def are_within_one_block(folder: Path, models: int, probed: int = 0) -> bool:
     """Say whether all models and lists are within one block of each other, trials of the probe aside."""
     return spread(folder, models) <= TRIALS // 16 + probed
-
-
-@pytest.mark.full
-def test_a_model_that_fails_half_way_holds_up_no_other(study, server):
-    with ScriptedOpenAI(answer=lambda body: "No") as failing:
-        failing.script.extend(["ok"] * 30 + ["401"] * 200)
-        with_models(study, remote("good", server, "price: free"), remote("bad", failing, "price: free"))
-        result = invoke("run", study, "--json")
-        told = {one["reader"]: one for one in json.loads(result.stdout)["models"]}
-        assert result.exit_code == 1 and "401" in told["bad"]["stopped"] and told["good"]["left"] == 0
-        failing.script.clear()
-        assert invoke("run", study).exit_code == 0
-        assert {name: sum(counts.values()) for name, counts in done(study).items()} == {
-            "good": TRIALS,
-            "bad": TRIALS,
-        }
 
 
 def test_the_record_of_a_run_says_what_was_spent(study, server):

@@ -177,19 +177,6 @@ def test_an_excluded_trial_is_taken_from_what_counts(named):
     assert one["excluded"] == {"a power cut": {"sessions": 0, "trials": 1}}
 
 
-def test_trials_that_brought_no_answer_are_counted_until_they_have_one(named, server):
-    server.always["Sunday"] = "400"
-    assert invoke("run", named).exit_code == 1
-    failed = TRIALS - len(stored(named))
-    assert failed > 0
-    (one,) = status_of(named)["readers"]
-    assert one["unanswered"] == {"error": failed}
-    assert f": {failed} error" in invoke("status", named).output
-    server.always.clear()
-    assert invoke("run", named).exit_code == 0
-    assert status_of(named)["readers"][0]["unanswered"] == {}
-
-
 def test_a_killed_run_is_told_with_all_that_it_stored_and_held(study, server):
     with_models(study, remote("one", server), budget="5 USD")
     server.delay = 0.05

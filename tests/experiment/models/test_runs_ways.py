@@ -12,13 +12,26 @@ import pandas as pd
 import pytest
 from sqlalchemy import select
 
+from experiment.models import ModelSettings
+from experiment.models.planning.plans import People, plan_sessions
+from experiment.models.planning.prompt_preview import first_prompts
+from experiment.models.runs.orchestrator import version_of
 from experiment.models.states import read_index, read_layer
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import VERSION, score_trial
 from experiment.store import open_store, records
 from experiment.store.tables import audit, calls, regions, sessions, trials
 from experiment.study import Study
-from tests.experiment.models.running import TRIALS, edit, invoke, of_store, remote, stored, with_models
+from tests.experiment.models.running import (
+    TRIALS,
+    edit,
+    invoke,
+    of_store,
+    remote,
+    stored,
+    study_in,
+    with_models,
+)
 from tests.experiment.models.test_planning import READ
 from tests.experiment.models.test_planning import with_models as small_models
 from tests.scripted_openai import ScriptedOpenAI
@@ -86,6 +99,8 @@ def test_hidden_states_on_disk_belong_to_the_stored_trials(study, plain_model):
     layers = [read_layer(folder, number) for number in range(3)]
     assert {layer.shape for layer in layers} == {(len(index), 32)}
     assert all(np.isfinite(layer).all() and (layer.std(axis=1) > 0).all() for layer in layers)
+    (row,) = of_store(study, select(audit.c.detail).where(audit.c.action == "run_checked"))
+    assert row["detail"]["parity"]["checked"] > 0 and row["detail"]["reader"] == "base"
     second = run(study, "--max-trials", "10")
     more = {key for key, _, _ in read_index(study / "states" / second["run_id"])}
     assert len(more) == 10 and not more & set(rows), "a run keeps the states of its own trials"
@@ -133,8 +148,6 @@ def human_session(study: Study, answers: Callable[[Any], str | None], *, is_pilo
         return session_id
 
     with open_store(study.folder) as store:
-        from experiment.models.runs.orchestrator import version_of
-
         version_of(study, store)
         return store.write(store_all).result()
 
@@ -161,6 +174,34 @@ def test_a_model_follows_a_person_and_its_answers_are_scored_as_likelihoods(make
     assert set(table.loc[table["reader_kind"] == "human", "response_status"]) == {"valid"}
     rescored = json.loads(invoke("score", study.folder, "--json").stdout)
     assert rescored["responses"] == 2 * 5, "only people's own answers, the pilot's among them"
+
+
+def test_a_persons_own_answers_stand_in_a_teacher_forced_prompt_and_are_said_to_be_theirs(make_study):
+    study = make_study(small_models("context: teacher_forced"), READ)
+    human_session(study, lambda trial: trial["steps"][-1]["labels"][1])
+    with open_store(study.folder) as store:
+        people = People(store, study.id, 1)
+        (session,) = plan_sessions(study, "m", ModelSettings("hf:m"), {"model": "m"}, people=people)
+        *_, shown = first_prompts(session)
+    assert [message.role for message in shown.request.messages][-3:] == ["user", "assistant", "user"]
+    before = trials_of(plan_session(study, study.items, list_id=1))
+    said = [trial["steps"][-1]["labels"][1] for trial in before]
+    spoken = [message.content for message in shown.request.messages if message.role == "assistant"]
+    assert spoken == said[: len(spoken)], "what the person answered, right or wrong"
+    assert not shown.stands_in
+
+
+def test_a_server_that_tells_no_probabilities_is_not_asked_to_follow_people(make_study, server):
+    model = f'm: {{use: "openai:m", base_url: "{server.url}"}}'
+    study = make_study(small_models("context: teacher_forced", who=model), READ)
+    human_session(study, lambda trial: trial["steps"][-1]["labels"][0])
+    done = invoke("run", study.folder)
+    assert done.exit_code == 1 and "probabilities" in done.output, done.output
+    assert server.probes and not server.requests
+    labels = {label for item in study.items for label in item.choices or ()}
+    server.logprobs = lambda body: dict.fromkeys(labels, -1.0)
+    again = invoke("run", study.folder)
+    assert again.exit_code == 0 and server.requests, again.output
 
 
 def test_texts_are_unscrambled_first_and_a_restored_text_is_asked_for_once(make_study, server):
@@ -216,14 +257,6 @@ def test_a_server_that_does_not_answer_costs_its_model_the_run_and_the_others_no
     assert [row["detail"]["reader"] for row in actions] == ["here"]
 
 
-def test_the_way_a_local_model_computes_is_recorded_before_the_run_ends(study, plain_model):
-    with_models(study, local(plain_model))
-    result = invoke("run", study, "--max-trials", "5")
-    assert "base: " in result.stderr
-    (row,) = of_store(study, select(audit.c.detail).where(audit.c.action == "run_checked"))
-    assert row["detail"]["parity"]["checked"] > 0 and row["detail"]["reader"] == "base"
-
-
 def test_a_study_with_the_former_level_stable_opens_and_check_names_what_is_done_instead(study, plain_model):
     with_models(study, local(plain_model), more="determinism: stable")
     told = invoke("check", study)
@@ -232,8 +265,6 @@ def test_a_study_with_the_former_level_stable_opens_and_check_names_what_is_done
 
 def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path):
     """Replies make room for the next trials at once: nothing waits for the end of a block."""
-    from tests.experiment.models.running import study_in
-
     folder = study_in(tmp_path / "blocks", 4)
     with ScriptedOpenAI(answer=lambda body: "Yes") as server:
         server.delay = 0.05
