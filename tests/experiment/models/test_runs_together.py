@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from sqlalchemy import event, select
 
 from experiment.checking import load_study
 from experiment.models.leases import leased
+from experiment.models.runs import environment, orchestrator
 from experiment.models.runs.orchestrator import CommandRun, RunOptions, version_of
 from experiment.store import open_store
 from experiment.store.tables import audit, calls, scores
@@ -144,3 +146,42 @@ def test_a_judge_that_reads_already_is_not_asked_by_a_second_command(make_study,
     rows = [row for row in of_store(folder, select(calls)) if row["purpose"] == "judge"]
     judged = [row for row in of_store(folder, select(scores)) if row["scorer"] == "judge:j-1"]
     assert len(rows) == len(judged) == 8 == len(server.requests) - asked
+
+
+COMPARED = ("parameters", "system_role", "dtype", "revision")
+
+
+def ended(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return what the record of each model's run says of its engine."""
+    rows = of_store(folder, select(audit.c.detail).where(audit.c.action == "run_ended"))
+    return {row["detail"]["reader"]: row["detail"]["engine"] for row in rows}
+
+
+@pytest.mark.parametrize("stay", [True, False], ids=["weights stay", "loaded anew each turn"])
+def test_the_record_of_two_local_models_says_what_that_of_one_says(
+    study, plain_model, chat_model, tmp_path, monkeypatch, stay
+):
+    pytest.importorskip("torch")
+    alone = tmp_path / "alone"
+    shutil.copytree(study, alone)
+    with_models(alone, f'chat: {{use: "hf:{chat_model}"}}')
+    assert invoke("run", alone).exit_code == 0
+    with_models(study, f'base: {{use: "hf:{plain_model}"}}', f'chat: {{use: "hf:{chat_model}"}}')
+    opened: list[bool] = []
+    made = orchestrator.CommandRun._make_room
+    monkeypatch.setattr(
+        orchestrator.CommandRun, "_make_room", lambda run, part: (opened.append(True), made(run, part))
+    )
+    if not stay:
+        monkeypatch.setattr(environment, "fit_together", lambda models: False)
+    assert invoke("run", study).exit_code == 0
+    # with four rounds there are five turns: who is last in a round is first in the next
+    assert len(opened) == (0 if stay else 5), "two models of some kilobytes fit"
+    (one,), both = ended(alone).values(), ended(study)
+    assert {name: both["chat"][name] for name in COMPARED} == {name: one[name] for name in COMPARED}
+    for told in both.values():
+        assert told["parity"]["path"] == "packed" and told["parity"]["checked"] > 0
+        assert told["parameters"] > 0
+    assert both["chat"]["tokens_forwarded"] >= one["tokens_forwarded"]
+    if stay:
+        assert both["chat"]["tokens_forwarded"] == pytest.approx(one["tokens_forwarded"], rel=0.2)
