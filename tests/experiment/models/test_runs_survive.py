@@ -242,27 +242,38 @@ def test_a_disk_that_is_full_for_a_while_loses_nothing(study, server):
     assert is_exact(study, 1) and len(server.requests) == TRIALS, "nothing was asked twice"
 
 
-def test_a_commit_of_which_nobody_hears_counts_once(study, server):
-    """The database commits and the connection breaks before it can say so."""
+def test_reads_and_commits_that_the_database_breaks_off_are_made_again_and_count_once(study, server):
+    """It commits and the connection breaks before it can say so; and it is away when the run reads."""
     loaded = load_study(study)
     price = {"input": 10, "output": 10}
     given = {"use": "openai:m", "base_url": server.url, "price": price, "cache": False, "probe": False}
     with open_store(study) as store:
-        version = version_of(loaded, store)
-        dialect = store._writing.dialect
+        run = CommandRun(loaded, store, RunOptions(version=version_of(loaded, store)))
+        dialect, known, read = store._writing.dialect, run._begin, store.read
         commit = dialect.do_commit
-        broken = []
+        commits, reads = [1, 2, 3], [1, 2, 3]
 
-        def and_break(connection: Any) -> None:
+        def commit_and_break(connection: Any) -> None:
             commit(connection)
-            if len(server.requests) > 30 and len(broken) < 3:
-                broken.append(1)
+            if len(server.requests) > 30 and commits:
+                commits.pop()
                 raise dialect.dbapi.OperationalError("the connection was lost")
 
-        dialect.do_commit = and_break
-        (outcome,) = CommandRun(loaded, store, RunOptions(version=version)).run({"m": given})
+        def break_or_read() -> Any:
+            if reads:
+                reads.pop()
+                raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
+            return read()
+
+        def begun(*arguments: Any) -> Any:
+            found = known(*arguments)
+            store.read, dialect.do_commit = break_or_read, commit_and_break  # type: ignore[method-assign]
+            return found
+
+        run._begin = begun  # type: ignore[method-assign]
+        (outcome,) = run.run({"m": given})
         dialect.do_commit = commit
-    assert len(broken) == 3 and outcome.is_whole and outcome.answered == TRIALS
+    assert not commits and not reads and outcome.is_whole and outcome.answered == TRIALS
     assert is_exact(study, 1)
     assert outcome.cost_usd == pytest.approx(sum(row["cost_usd"] for row in of_store(study, select(calls))))
 
@@ -333,29 +344,3 @@ def test_a_lease_whose_connection_broke_is_taken_anew_unless_another_run_has_it(
             wait_until(lambda: bool(told_why))
     with leased(postgres_url, "s", "m"):
         pass
-
-
-def test_reading_waits_for_the_database_too(study, server):
-    loaded = load_study(study)
-    given = {"use": "openai:m", "base_url": server.url, "price": "free", "cache": False, "probe": False}
-    with open_store(study) as store:
-        version = version_of(loaded, store)
-        run = CommandRun(loaded, store, RunOptions(version=version))
-        known = run._begin
-        read = store.read
-        away = [3]
-
-        def and_break() -> Any:
-            if away and away[0] > 0:
-                away[0] -= 1
-                raise OperationalError("SELECT", {}, Exception("the server closed the connection"))
-            return read()
-
-        def begun(*arguments: Any) -> Any:
-            found = known(*arguments)
-            store.read = and_break  # type: ignore[method-assign]
-            return found
-
-        run._begin = begun  # type: ignore[method-assign]
-        (outcome,) = run.run({"m": given})
-    assert outcome.is_whole and outcome.answered == TRIALS and away == [0]
