@@ -8,7 +8,6 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -99,16 +98,17 @@ def test_two_runs_of_a_model_at_once_ask_nothing_twice(study, server):
     going_on = threading.Event()
     server.answer = lambda body: "Yes" if going_on.wait(300) else ""
     guesser = 'guesser: {use: "baseline:random"}'
-    edit(study, guesser, f"{remote('scripted', server, 'price: free')}\n    {guesser}")
-    with ThreadPoolExecutor(1) as beside:
-        first = beside.submit(run_here, study, server)
-        wait_until(lambda: bool(server.requests))
-        second = invoke("run", study, "--json")
-        assert not first.done() and second.exit_code == 1, second.output
-        guesser, refused = json.loads(second.stdout)["models"]
-        assert guesser["answered"] == TRIALS and "scripted" in refused["error"]
+    edit(study, guesser, f"{remote('gpt', server, 'price: free')}\n    {guesser}")
+    first = begin("run", study, "--model", "gpt")
+    try:
+        wait_until(lambda: bool(server.requests) or first.poll() is not None)
+        second = invoke("run", study, "--json", "--max-minutes", "1")
+        assert first.poll() is None, "the first was still under way"
+    finally:
         going_on.set()
-        assert first.result().answered == TRIALS
+    assert first.wait(timeout=120) == 0 and second.exit_code == 1, second.output
+    guesser, refused = json.loads(second.stdout)["models"]
+    assert guesser["answered"] == TRIALS and "gpt" in refused["error"]
     assert len(server.requests) == TRIALS
     assert len(stored(study)) == 2 * TRIALS
 
