@@ -7,6 +7,7 @@ from typing import Any
 
 from analysis import Tables
 from analysis.figures import Drawing
+from analysis.planned import plans
 from analysis.readers import kinds_of
 from analysis.report.apa_tables import ApaTable, Head
 from analysis.report.blocks import Chapter, Material
@@ -16,6 +17,11 @@ from analysis.results import Analysis
 
 def material_of(tables: Tables, analyses: Iterable[Analysis] = (), **more: Any) -> Material:
     return Material(tables, tuple(analyses), kinds_of(tables.trials), **more)
+
+
+def not_carried_out(tables: Tables) -> list[Analysis]:
+    """Return analyses of a study's plans without results, for chapters that need the plans alone."""
+    return [Analysis(plan, None, (), (), (), "", ()) for plan in plans(tables)]
 
 
 def chapter_of(write: Callable[[Material], Chapter | None], given: Tables | Material) -> Chapter:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import Tables, load
+from analysis import Tables, load, plan_runner
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.report import chapters
+from analysis.report import content as report_content
 from analysis.report.content import gather
 from analysis.report.numbering import ReportContent
 from analysis.report.write import write_files
@@ -24,9 +26,12 @@ from tests.analysis.letter_study import PLANNED, TRUTH, study_rows, write_handov
 Make = Callable[..., Path]
 
 
-def planned_analyses(tables: Tables) -> list[Analysis]:
-    """Carry out what a study plans, and nothing that is explored."""
-    return carry_out_all([plan for plan in plans(tables) if plan.planned], tables)
+def planned_analyses(tables: Tables, *, companion: bool = True) -> list[Analysis]:
+    """Carry out what a study plans, and nothing that is explored; without the mixed models beside shares if told so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not companion:
+            patch.setattr(plan_runner, "_of_people", lambda *_: None)
+        return carry_out_all([plan for plan in plans(tables) if plan.planned], tables)
 
 
 @pytest.fixture
@@ -50,6 +55,20 @@ def without_chapters() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def no_figures_of_means() -> Iterator[None]:
+    """Leave the figures of means and costs out of reports: drawing takes longer than the analyses of a small study."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(report_content, "figures_of", lambda *_: ())
+        yield
+
+
+@pytest.fixture
+def without_figures() -> Iterator[None]:
+    with no_figures_of_means():
+        yield
+
+
 @dataclass(frozen=True)
 class Rehearsal:
     """A study with simulated readers, a model, baselines and a pilot visitor, and its report."""
@@ -64,7 +83,7 @@ class Rehearsal:
 def rehearsal(tmp_path_factory: pytest.TempPathFactory) -> Rehearsal:
     folder = tmp_path_factory.mktemp("rehearsal")
     readers: dict[str, Any] = {"models": ("restorer",), "baselines": ("random", "oracle"), "pilot": True}
-    rows = study_rows(simulated=24, items=24, **readers)
+    rows = study_rows(simulated=16, items=16, **readers)
     exclude = {"trials": {"reading_time": "outside 200 ms to 60 s"}}
     tables = load(write_handover(folder / "handover", rows, truth=TRUTH, planned=PLANNED, exclude=exclude))
     with pytest.MonkeyPatch.context() as patch:

@@ -41,9 +41,11 @@ def decision_rows(shared: Path, *, words: bool = False) -> pd.DataFrame:
     ).assign(**dict.fromkeys(("is_practice", "is_filler", "is_attention_check", "is_pilot"), False))
 
 
-def study(folder: Path, shared: Path) -> Path:
-    """Write the handover, with a planned comparison of times and bounds of 200 ms and 10 s."""
+def study(folder: Path, shared: Path, people: int = 124) -> Path:
+    """Write the handover of some or all people, with a planned comparison of times and bounds of 200 ms and 10 s."""
+    rows = decision_rows(shared)
+    rows = rows[rows["reader"].isin(rows["reader"].unique()[:people])]
     planned = {"speed": {"measure": "rt", "compare": "position", "between": ["human"], "contrasts": []}}
     factors = {"position": {"levels": list(LEVELS), "reference": LEVELS[0]}}
     exclude = {"trials": {"rt": "outside 200 ms to 10 s"}}
-    return write_handover(folder, decision_rows(shared), planned=planned, factors=factors, exclude=exclude)
+    return write_handover(folder, rows, planned=planned, factors=factors, exclude=exclude)

@@ -76,17 +76,15 @@ def test_p_outside_0_and_1_is_refused() -> None:
         apa.p_value(1.2)
 
 
-@pytest.mark.parametrize(("right", "asked"), [(k, n) for n in (8, 80, 160, 400) for k in range(n + 1)])
-def test_a_share_is_written_alike_however_it_was_reckoned(right: int, asked: int) -> None:
-    by_hand = (2000 * right + asked) // (2 * asked)  # tenths of a percent, halves up
-    written = f"{by_hand // 10}.{by_hand % 10}"
-    one_by_one = sum([100 / asked] * right)
-    assert {
-        apa.number(100 * (right / asked), 1),
-        apa.number(100 * right / asked, 1),
-        apa.number(one_by_one, 1),
-    } == {written}
-    assert apa.percent(right / asked) == f"{written}%"
+@pytest.mark.parametrize("asked", [8, 80, 400])
+def test_a_share_is_written_alike_however_it_was_reckoned(asked: int) -> None:
+    for right in range(asked + 1):
+        by_hand = (2000 * right + asked) // (2 * asked)  # tenths of a percent, halves up
+        written = f"{by_hand // 10}.{by_hand % 10}"
+        one_by_one = sum([100 / asked] * right)
+        for share in (100 * (right / asked), 100 * right / asked, one_by_one):
+            assert apa.number(share, 1) == written
+        assert apa.percent(right / asked) == f"{written}%"
 
 
 @pytest.mark.parametrize("ends", [(0.0, 0.0), (3.14, INF)])

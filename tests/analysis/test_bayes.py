@@ -157,9 +157,9 @@ def test_measures_without_a_common_scale_share_no_prior() -> None:
 
 
 @pytest.mark.r
-@pytest.mark.usefixtures("without_chapters")
+@pytest.mark.usefixtures("without_chapters", "without_figures")
 def test_a_report_has_the_bayes_factors_of_its_plan_and_r_recomputes_them(tmp_path: Path) -> None:
-    rows = study_rows(human=12, models=("restorer",), items=12, seed=5)
+    rows = study_rows(human=6, models=("restorer",), items=8, seed=5)
     frozen = {"hash": "f", "frozen_at": "2026-11-01T10:00:00Z"}
     content = gather(load(write_handover(tmp_path / "handover", rows, planned=PLANNED, frozen=frozen)))
     sections = {one.analysis.plan.measure.name: one.analysis for one in content.planned}

@@ -22,10 +22,9 @@ from analysis.plan import (
     read_contrast,
     read_plan,
 )
-from analysis.plan_runner import carry_out_all
-from analysis.planned import plans
 from analysis.report.results.tables import model_table
 from analysis.results import Analysis
+from tests.analysis.conftest import planned_analyses
 from tests.analysis.crossed_study import crossed_study
 from tests.analysis.letter_study import trial
 from tests.analysis.r_programs import lines_of_r
@@ -41,7 +40,7 @@ PLAN = {"measure": "rt", "compare": list(LEVELS), "between": ["human"], "contras
 CODINGS = ("sum", "treatment", "helmert", "sdif", "planned")
 
 
-def rows_of_times(people: int = 18, items: int = 18) -> pd.DataFrame:
+def rows_of_times(people: int = 12, items: int = 12) -> pd.DataFrame:
     """Return times of people who see each item in one of six cells."""
     rng = np.random.default_rng(3)
     cells = [(spelling, display) for spelling in LEVELS["spelling"] for display in LEVELS["display"]]
@@ -72,7 +71,8 @@ def coded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Analysis]:
         tables: Tables = load(
             crossed_study(tmp_path_factory.mktemp(coding), rows, {"times": plan}, factors=FACTORS)
         )
-        return next(one for one in carry_out_all(plans(tables), tables) if one.plan.key == "times")
+        (analysis,) = planned_analyses(tables)
+        return analysis
 
     return {coding: carried(coding) for coding in CODINGS}
 

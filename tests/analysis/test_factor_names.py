@@ -24,6 +24,7 @@ def _tables(name: str, folder: Path) -> Tables:
     """Return a study with this factor, which its plan names in every way in which a plan can."""
     rows = study_rows(human=4, models=("restorer",), items=8).rename(columns={"position": name})
     rows["font"] = ["plain", "cursive"] * (len(rows) // 2)
+    rows["rt"] = None  # one time is enough
     plan = {
         "measure": {"human": "correct"},
         "compare": name,

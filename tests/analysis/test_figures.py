@@ -49,10 +49,16 @@ from analysis.figures.simulation import recovery_figure
 from analysis.parameter_recovery import Recovered
 from analysis.plan import MEASURES, RATING, Measure
 from analysis.report.content import _as_tested, gather
+from analysis.report.described import described, figures_of
 from analysis.report.document import _recovered
 from analysis.report.effect_sizes import felt
+from analysis.report.planned_effects import planned_effects
+from analysis.robustness import Matrix
 from analysis.tables import load
 from stimuli.fonts import font_families
+from tests.analysis.conftest import planned_analyses
+from tests.analysis.crossed_study import PLAN as CROSSED
+from tests.analysis.crossed_study import crossed_rows, crossed_study
 from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 
@@ -214,9 +220,9 @@ def test_the_label_of_a_mean_rounds_the_number_in_its_table() -> None:
 
 
 def test_labels_of_low_rows_stay_inside_their_panel() -> None:
-    levels = tuple(f"condition {n}" for n in range(30))
-    row = conditions(trials(levels, 6, 2, 0), levels=levels)
-    for low, high in ((0.0, 1.0), (0.04, 1.0), (0.02, 0.3), (0.7, 1.0)):
+    levels = tuple(f"condition {n}" for n in range(24))
+    row = conditions(trials(levels, 6, 1, 0), levels=levels)
+    for low, high in ((0.0, 1.0), (0.02, 0.3)):
         cells = [replace(cell, mean=(low + high) / 2, low=low, high=high) for cell in row.cells]
         figure = condition_figure("many", [replace(row, cells=cells)]).figure
         figure.draw_without_rendering()
@@ -391,7 +397,7 @@ def test_the_note_on_costs_names_the_intervals_that_are_drawn(tested: tuple[str,
 def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
-    rows = study_rows(human=16, models=("restorer",), items=16)
+    rows = study_rows(human=8, models=("restorer",), items=12).assign(rt=None, reading_time=None)
     planned = {"comprehension": PLANNED["comprehension"]}
     planned |= {"gaps": {**planned["comprehension"], "measure": "missing", "contrasts": ["initial - intact"]}}
     rows.loc[::9, "response_status"] = "invalid"
@@ -406,6 +412,17 @@ def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     grades = {text.get_text() for text in forest.texts}
     assert content.answer_table is not None
     assert {str(row[-1]) for row in content.answer_table.table.rows if len(row) > 1} <= grades
+
+
+@pytest.mark.usefixtures("without_chapters")
+def test_the_first_figure_refers_to_contrasts_in_the_next(tmp_path: Path) -> None:
+    pairs = {"item_type": "transposed - word", "font": "cursive - plain"}
+    planned = {f"by {name}": CROSSED | {"compare": name, "contrasts": [pair]} for name, pair in pairs.items()}
+    content = gather(load(crossed_study(tmp_path, crossed_rows(people=8, items=8).assign(rt=None), planned)))
+    first, second = content.figures[:2]
+    assert first.drawing.effects and second.drawing.effects
+    (answered,) = {content.answer_table and content.answer_table.number}
+    assert f"Figure {second.number}" in first.drawing.note and f"Table {answered}" not in first.drawing.note
 
 
 CONDITIONS = tuple(f"condition_{number}" for number in range(27))
@@ -484,14 +501,18 @@ def test_letters_that_the_main_font_lacks_are_drawn_in_a_font_of_this_computer(m
     font_families.cache_clear()
 
 
-@pytest.mark.usefixtures("without_chapters")
 def test_two_measures_share_a_figure_only_if_it_leaves_room_on_its_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = load(write_handover(tmp_path, study_rows(human=8, items=12), planned=PLANNED))
+    tables = load(write_handover(tmp_path, study_rows(human=6, items=8).assign(rt=None), planned=PLANNED))
+    used = tables.trials[tables.trials["excluded_reason"].isna()]
+    analyses = planned_analyses(tables, companion=False)
+    asked = planned_effects(analyses, Matrix(), [], {})
+    (description,) = described(used, tables)
     names = {}
     for most in (20.0, 1.0):
         monkeypatch.setattr("analysis.figures.conditions.MOST_TOGETHER", most)
-        names[most] = [figure.drawing.name for figure in gather(tables).figures]
-    assert "condition_correct_and_reading_time_position" in names[20.0]
-    assert names[1.0][:2] == ["condition_correct_position", "condition_reading_time_position"]
+        drawn = figures_of(description, used, tables, asked, analyses)
+        names[most] = [drawing.name for _, drawing, _ in drawn if drawing.name.startswith("condition_")]
+    assert names[20.0] == ["condition_correct_and_reading_time_position"]
+    assert names[1.0] == ["condition_correct_position", "condition_reading_time_position"]

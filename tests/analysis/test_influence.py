@@ -43,7 +43,7 @@ def test_a_model_that_is_too_large_to_be_checked_is_named(
     handover: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_checks, "MOST_ROWS", 50)
-    tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
+    tables = load(handover(study_rows(human=6, items=8), dictionary={"planned": PLANNED}))
     chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
     assert len(chapter.blocks) == 2
     assert re.search(r"\b50 \w+ \(80\)", words_in(chapter))
@@ -53,13 +53,12 @@ def test_a_model_that_is_too_large_to_be_checked_is_named(
 def test_the_chapter_names_the_most_influential_participant(handover: Make) -> None:
     rows = study_rows(human=12, items=12, models=("restorer",))
     tables = load(handover(rows, dictionary={"planned": PLANNED}))
-    chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
+    analyses = carry_out_all(plans(tables), tables)
+    chapter = chapter_of(model_checks.write, material_of(tables, analyses))
     said = [plain_text(one) for one in chapter.blocks if isinstance(one, str)]
     assert len(said) == 2 and all(re.search(r"participant .*\d SE \(", one) for one in said)
-    accuracy = {"comprehension": PLANNED["comprehension"]}
-    of_accuracy = load(handover(rows, dictionary={"planned": accuracy}))
-    analyses = carry_out_all(plans(of_accuracy), of_accuracy)
-    without_times = chapter_of(model_checks.write, material_of(of_accuracy, analyses))
+    of_accuracy = [one for one in analyses if one.plan.measure.name == "correct"]
+    without_times = chapter_of(model_checks.write, material_of(tables, of_accuracy))
     assert ["for times" in " ".join(one.methods) for one in (chapter, without_times)] == [True, False]
     # the likelihood of the first model has no maximum, so that there is nothing to check
     assert ["uniformity p" in one for one in said] == [False, True]
@@ -71,7 +70,7 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
 def test_residuals_that_depart_from_a_model_are_told_of_its_plans(
     handover: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
+    tables = load(handover(study_rows(human=6, items=8), dictionary={"planned": PLANNED}))
     analyses = carry_out_all(plans(tables), tables)
     for p, departed in ((0.2, ()), (0.004, ("comprehension", "reading"))):
         checked = SimpleNamespace(
@@ -83,7 +82,7 @@ def test_residuals_that_depart_from_a_model_are_told_of_its_plans(
 
 
 def test_a_mixed_model_that_two_plans_share_is_checked_once_and_items_have_one_name(handover: Make) -> None:
-    rows = study_rows(human=24, items=24)
+    rows = study_rows(human=12, items=12)
     of_people = PLANNED["comprehension"] | {"between": ["human"]}
     shared = {
         name: of_people | {"contrasts": [contrast]}

@@ -106,7 +106,7 @@ def test_tables_and_figures_are_numbered_in_the_order_of_the_page(
     monkeypatch.setattr(numbering, "MOST_TABLES", 1)
     monkeypatch.setattr(numbering, "MOST_FIGURES", 0)
     plan = PLANNED["comprehension"] | {"contrasts": ["initial - internal"]}
-    rows = study_rows(human=10, items=12, models=("restorer",))
+    rows = study_rows(human=6, items=8, models=("restorer",)).assign(rt=None)
     small = gather(load(handover(rows, dictionary={"planned": {"one": plan}})))
     for content in (rehearsal.content, small):
         nodes = document_of(content, datetime(2026, 11, 21, tzinfo=UTC)).all_nodes
@@ -132,14 +132,12 @@ def test_a_model_without_a_maximum_is_no_check_and_its_numbers_are_not_printed(
     assert again.model is not None and not any(effect.estimable for effect in again.model.coefficients)
 
 
-def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(handover: Make) -> None:
-    plan = PLANNED["comprehension"] | {"between": ["human"], "contrasts": ["initial - internal"]}
-    content = gather(load(handover(human=6, items=12, dictionary={"planned": {"one contrast": plan}})))
-    html = render(content, datetime(2026, 11, 21, tzinfo=UTC))
-    refused = [one for one in content.all_tables() if one.refused]
-    listed = html.split('id="in-files"')[1]
+def test_what_is_not_printed_is_listed_with_its_file_and_the_reason(rehearsal: Rehearsal) -> None:
+    refused = [one for one in rehearsal.content.all_tables() if one.refused]
+    listed = rehearsal.html.split('id="in-files"')[1]
     for one in refused:
-        assert f"tables/{one.table.name}.csv" in listed and f'id="table-{one.number}"' not in html
+        assert f"tables/{one.table.name}.csv" in listed
+        assert f'id="table-{one.number}"' not in rehearsal.html
     assert refused
 
 
@@ -265,7 +263,8 @@ def test_a_chapter_is_numbered_after_what_stands_before_it_and_its_files_are_wri
         "declared",
         lambda: [chapters.Declared("none", lambda material: None), chapters.Declared("trial", _writer)],
     )
-    page = write_report(load(handover(human=12, items=16)), tmp_path, datetime(2026, 11, 21, tzinfo=UTC))
+    rows = study_rows(human=6, items=8).assign(rt=None, reading_time=None)
+    page = write_report(load(handover(rows)), tmp_path, datetime(2026, 11, 21, tzinfo=UTC))
     html = page.read_text("utf-8")
     assert '<h3 id="trial">Trial chapter</h3>' in html
     assert html.index('<h2 id="references">') < html.index(">Trial chapter</h3>") < html.index("Why?")
@@ -300,11 +299,9 @@ WITH_RULES = {
 }
 
 
-def test_means_of_a_plan_are_of_its_own_trials_and_levels(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chapters, "declared", lambda: ())
-    rows = study_rows(human=16, items=16, timeouts=0.0)
+@pytest.mark.usefixtures("without_figures")
+def test_means_of_a_plan_are_of_its_own_trials_and_levels(tmp_path: Path) -> None:
+    rows = study_rows(human=8, items=16, timeouts=0.0)
     test = ~rows["is_practice"].astype(bool)
     slow = rows.index[test & (rows["trial_index"] % 7 == 0)]
     rows.loc[slow, "reading_time"] = 9000.0

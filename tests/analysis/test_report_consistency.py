@@ -77,7 +77,7 @@ def every_chapter(tmp_path_factory: pytest.TempPathFactory) -> ReportContent:
             "contrasts": ["initial - intact", "final - internal"],
         },
     }
-    rows = study_rows(human=14, items=12, models=("restorer", "second"), baselines=("random",))
+    rows = study_rows(human=10, items=12, models=("restorer", "second"), baselines=("random",))
     with_forms(write_handover(folder, rows, planned=planned))
     return gather(load(folder), wanted=optional_names())
 

@@ -26,7 +26,7 @@ MODELS = ("restorer", "copyist")
 
 @pytest.fixture(scope="module")
 def material(tmp_path_factory: pytest.TempPathFactory) -> Material:
-    rows = study_rows(human=24, models=MODELS, baselines=("random",), items=24)
+    rows = study_rows(human=16, models=MODELS, baselines=("random",), items=16)
     plan = PLANNED["comprehension"] | {
         "between": ["human", *MODELS],
         "equivalence": "60 points",

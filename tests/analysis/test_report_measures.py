@@ -219,7 +219,7 @@ def test_recovered_is_a_planned_measure_from_plan_to_contrast(tmp_path: Path, wh
     assert means.origin is not None and means.origin.file == "trials.csv" and not means.origin.fits
 
 
-@pytest.mark.usefixtures("without_chapters")
+@pytest.mark.usefixtures("without_chapters", "without_figures")
 def test_tables_of_means_have_the_order_of_the_plan(tmp_path: Path) -> None:
     exact = RECOVERED_WORDS["words"]
     planned = {"exact": exact, "typos": exact | {"measure": "recovered_with_one_typo"}}

@@ -11,11 +11,17 @@ import pytest
 
 from analysis import load
 from analysis.plan import cell_name
-from analysis.plan_runner import carry_out_all
-from analysis.planned import plans
 from analysis.report.blocks import Chapter
 from analysis.report.chapters import missing
-from tests.analysis.chapters import chapter_of, material_of, rows_by_head, rows_in, tables_in, words_in
+from tests.analysis.chapters import (
+    chapter_of,
+    material_of,
+    not_carried_out,
+    rows_by_head,
+    rows_in,
+    tables_in,
+    words_in,
+)
 from tests.analysis.crossed_study import CELLS, crossed_rows, crossed_study
 from tests.analysis.letter_study import LEVELS, study_rows, timed_out, write_handover
 
@@ -30,7 +36,7 @@ def chapter(tmp_path_factory: pytest.TempPathFactory) -> Chapter:
     lost = np.array([OF_SIX[cell] for cell in zip(rows["item_type"], rows["font"], strict=True)])
     rows = timed_out(rows, (person // 4 + item // 4) % 6 < lost)
     tables = load(crossed_study(tmp_path_factory.mktemp("missing"), rows))
-    return chapter_of(missing.write, material_of(tables, carry_out_all(plans(tables), tables)))
+    return chapter_of(missing.write, material_of(tables, not_carried_out(tables)))
 
 
 def test_missing_answers_are_counted_in_every_cell(chapter: Chapter) -> None:
@@ -61,7 +67,7 @@ def test_parts_of_a_study_share_their_tables_of_missing_answers(tmp_path: Path) 
     position = {"levels": LEVELS, "reference": "intact"}
     factors = {"position": position, "manner": {"levels": ["aloud", "silently"], "reference": "aloud"}}
     tables = load(write_handover(tmp_path, rows, factors=factors))
-    found = chapter_of(missing.write, material_of(tables, carry_out_all(plans(tables), tables)))
+    found = chapter_of(missing.write, material_of(tables, not_carried_out(tables)))
     for name in ("missing_position", "three_ways_position", "missing_model_position_differences"):
         heads = rows_by_head(tables_in(found)[name])
         assert {head.split(":")[0] for head in heads} == {"manner aloud", "manner silently"}
@@ -89,8 +95,7 @@ def test_what_a_plan_tests_of_missing_answers_is_not_tested_again(
     planned = {"gaps": {"measure": "missing", "compare": "position", "between": ["human"]}}
     planned["gaps"] |= {"contrasts": contrasts}
     tables = load(write_handover(tmp_path, study_rows(human=10, items=12, timeouts=0.4), planned=planned))
-    analyses = carry_out_all(plans(tables), tables)
-    written = tables_in(chapter_of(missing.write, material_of(tables, analyses)))
+    written = tables_in(chapter_of(missing.write, material_of(tables, not_carried_out(tables))))
     name = "missing_model_position_differences"
     again = [row[0] for row in rows_in(written[name])] if name in written else []
     assert again == (["internal − intact", "final − intact"] if contrasts else [])

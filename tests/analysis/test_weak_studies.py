@@ -45,13 +45,17 @@ def by_measure(content: ReportContent) -> dict[str, Analysis]:
     return {section.analysis.plan.measure.name: section.analysis for section in content.exploratory}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_models_only_have_accuracy_and_no_times(tmp_path: Path) -> None:
     content, words = told(tmp_path, study_rows(models=("a", "b"), items=24))
     assert list(by_measure(content)) == ["correct"] and "Cousineau" not in words
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_an_empty_condition_is_named_and_the_rest_compared(tmp_path: Path) -> None:
-    content, words = told(tmp_path, study_rows(human=8, items=12).query("position != 'final'"))
+    content, words = told(
+        tmp_path, study_rows(human=8, items=12).assign(rt=None).query("position != 'final'")
+    )
     assert re.search(r"[^.]*\bfinal\b[^.]* people\.", words) and "final − intact." in words
     accuracy = by_measure(content)["correct"]
     assert accuracy.levels == ("intact", "initial", "internal")
@@ -64,6 +68,7 @@ def test_one_participant_has_no_model_but_a_description(tmp_path: Path) -> None:
     assert content.descriptives and len(list(content.all_figures())) == 3, "no item is in two conditions"
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_study_half_done_is_analysed_as_far_as_it_is(tmp_path: Path) -> None:
     rows = study_rows(human=7, items=12)
     unfinished = (rows["reader"] == "P007") & (rows["trial_index"] > 8)
@@ -71,6 +76,7 @@ def test_a_study_half_done_is_analysed_as_far_as_it_is(tmp_path: Path) -> None:
     assert content.planned[1].analysis.model is not None and "restorer: " in words
 
 
+@pytest.mark.usefixtures("without_figures")
 @pytest.mark.parametrize("right", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_model_that_is_always_right_or_wrong_is_compared_with_people(tmp_path: Path, right: bool) -> None:
     rows = study_rows(human=8, models=("restorer",), items=12)
@@ -82,14 +88,16 @@ def test_a_model_that_is_always_right_or_wrong_is_compared_with_people(tmp_path:
     assert re.search(rf"restorer [^.]* {'100' if right else '0'}\.0%", words)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_floor_of_a_measure_that_no_plan_compares_is_no_caution(tmp_path: Path) -> None:
-    rows = study_rows(human=8, models=("restorer",), items=12)
+    rows = study_rows(human=5, models=("restorer",), items=8).assign(rt=None)
     rows.loc[rows["reader_kind"] == "model", "correct"] = False
     planned = {"time": {"measure": "reading_time", "compare": "position", "between": ["human"]}}
     of_times, unplanned = (told(tmp_path / str(len(plan)), rows, planned=plan)[0] for plan in (planned, {}))
     assert not of_times.cautions and unplanned.cautions
 
 
+@pytest.mark.usefixtures("without_figures")
 @pytest.mark.parametrize("status", ["valid", "unparsed"])
 def test_a_model_at_the_floor_is_a_caution_and_one_without_a_valid_answer_is_not_tested(
     tmp_path: Path, status: str
@@ -104,6 +112,7 @@ def test_a_model_at_the_floor_is_a_caution_and_one_without_a_valid_answer_is_not
     assert ["restorer" in caution for caution in content.cautions] == [True] * (status == "valid")
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_an_estimate_of_zero_is_on_neither_side(tmp_path: Path) -> None:
     rows = study_rows(human=8, items=12, timeouts=0.0).assign(correct=True)
     planned = {"comprehension": {**PLANNED["comprehension"], "between": ["human"]}}
@@ -114,6 +123,7 @@ def test_an_estimate_of_zero_is_on_neither_side(tmp_path: Path) -> None:
     assert analysis.contrasts[0].estimate == 0 and said[0].replace("lower", "higher") == said[1]
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_words_that_nobody_recovers_are_a_floor_and_a_caution(tmp_path: Path) -> None:
     folder = typed_study(tmp_path, planned=RECOVERED_WORDS)
     assert not gather(load(folder)).cautions
@@ -123,8 +133,9 @@ def test_words_that_nobody_recovers_are_a_floor_and_a_caution(tmp_path: Path) ->
     assert "people" in caution and "word" in caution
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_people_who_are_all_right_are_estimated_without_a_model(tmp_path: Path) -> None:
-    content, _ = told(tmp_path, study_rows(human=8, items=12, timeouts=0.0).assign(correct=True))
+    content, _ = told(tmp_path, study_rows(human=8, items=12, timeouts=0.0).assign(correct=True, rt=None))
     found = by_measure(content)
     assert found["correct"].model is None and found["reading_time"].model is not None
     assert all(one.estimable and one.estimate == 0 and one.se > 0 for one in found["correct"].contrasts)
@@ -186,6 +197,7 @@ def test_the_method_describes_the_least_variance_where_it_was_used(
     assert 0 < len(with_limit) - len(without) < 300
 
 
+@pytest.mark.usefixtures("without_figures")
 @pytest.mark.parametrize("readers", [{"pilot": True}, {"baselines": ("random", "oracle")}, {"human": 0}])
 def test_without_data_there_is_a_flow_table_and_no_claim(tmp_path: Path, readers: dict[str, Any]) -> None:
     rows = study_rows(items=8, **readers) if readers != {"human": 0} else study_rows(human=1).iloc[:0]
@@ -193,9 +205,10 @@ def test_without_data_there_is_a_flow_table_and_no_claim(tmp_path: Path, readers
     assert not content.sections and content.flow.table.rows
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_a_changed_design_and_too_few_people_are_said_on_the_page(tmp_path: Path) -> None:
     (same, page), (other, longer) = (
-        told(tmp_path / now, study_rows(human=people, items=4), design_hash=now)
+        told(tmp_path / now, study_rows(human=people, items=4).assign(rt=None), design_hash=now)
         for now, people in (("d1", 5), ("d9", 4))
     )
     assert (same.tables.design_changed, other.tables.design_changed) == (False, True)
@@ -214,13 +227,14 @@ def test_without_a_positive_definite_hessian_nothing_is_estimable(tmp_path: Path
     assert not doubtful.determined and not any(one.estimable for one in doubtful.coefficients)
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_sessions_without_a_trial_are_counted_in_the_flow(tmp_path: Path) -> None:
     readers = {
         "human": {"kind": "human", "sessions": 4, "finished": 2, "pilot_sessions": 0},
         "late": {"kind": "model", "sessions": 1, "finished": 0, "settings": {"leading_space": True}},
         "early": {"kind": "model", "sessions": 1, "pilot_sessions": 1, "finished": 1},
     }
-    content, words = told(tmp_path, study_rows(human=3, items=8), readers=readers)
+    content, words = told(tmp_path, study_rows(human=3, items=4), readers=readers)
     assert content.flow.table.columns == ("", "People", "late", "early")
     assert ["".join(row[1:]) for row in content.flow.table.rows[:3]] == ["411", "111", "210"]
     assert "a space before each label" in words

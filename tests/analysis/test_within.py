@@ -238,7 +238,10 @@ def test_means_of_many_parts_that_no_plan_compares_are_in_files(
 
 
 def test_conditions_with_other_items_have_no_cost(tmp_path: Path, without_chapters: None) -> None:
-    rows = study_rows(human=8, items=12)
-    rows["item_id"] += rows["position"].fillna("")
-    names = [one.drawing.name for one in gather(load(write_handover(tmp_path, rows))).all_figures()]
-    assert names and "cost_position" not in names
+    rows = study_rows(models=("a",), items=8)
+    others = rows.assign(item_id=rows["item_id"] + rows["position"].fillna(""))
+    names = [
+        [one.drawing.name for one in gather(load(write_handover(tmp_path / name, own))).all_figures()]
+        for name, own in (("same", rows), ("others", others))
+    ]
+    assert ["cost_position" in own for own in names] == [True, False] and names[1]
