@@ -69,6 +69,12 @@ def without_figures() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def without_companions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fit no mixed models beside differences in shares: a test of these differences alone needs none."""
+    monkeypatch.setattr(plan_runner, "_of_people", lambda *_: None)
+
+
 @dataclass(frozen=True)
 class Rehearsal:
     """A study with simulated readers, a model, baselines and a pilot visitor, and its report."""

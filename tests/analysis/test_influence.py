@@ -43,7 +43,7 @@ def test_a_model_that_is_too_large_to_be_checked_is_named(
     handover: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_checks, "MOST_ROWS", 50)
-    tables = load(handover(study_rows(human=6, items=8), dictionary={"planned": PLANNED}))
+    tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
     chapter = chapter_of(model_checks.write, material_of(tables, carry_out_all(plans(tables), tables)))
     assert len(chapter.blocks) == 2
     assert re.search(r"\b50 \w+ \(80\)", words_in(chapter))
@@ -70,7 +70,7 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
 def test_residuals_that_depart_from_a_model_are_told_of_its_plans(
     handover: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables = load(handover(study_rows(human=6, items=8), dictionary={"planned": PLANNED}))
+    tables = load(handover(study_rows(human=10, items=8), dictionary={"planned": PLANNED}))
     analyses = carry_out_all(plans(tables), tables)
     for p, departed in ((0.2, ()), (0.004, ("comprehension", "reading"))):
         checked = SimpleNamespace(

@@ -374,6 +374,7 @@ def test_all_differences_of_an_analysis_have_the_same_decimals() -> None:
     assert felt([coarse], raw).value == "0.27"
 
 
+@pytest.mark.usefixtures("without_companions")
 def test_the_answer_is_told_as_text_before_the_rest_is_made_and_is_that_of_the_page(tmp_path: Path) -> None:
     told: list[str] = []
     rows = study_rows(human=6, models=("restorer",), items=8)
@@ -471,6 +472,7 @@ def test_bounds_of_equivalence_are_corrected_within_their_family(content: Report
     assert min(bounds("first", and_also=unmade)) > min(alone), "what could not be made counts"
 
 
+@pytest.mark.usefixtures("without_companions")
 def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> None:
     rows = study_rows(human=6, models=("restorer",), items=8)
     for name, column in (("attention check", "is_attention_check"), ("filler", "is_filler")):

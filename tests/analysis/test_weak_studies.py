@@ -88,7 +88,7 @@ def test_a_model_that_is_always_right_or_wrong_is_compared_with_people(tmp_path:
     assert re.search(rf"restorer [^.]* {'100' if right else '0'}\.0%", words)
 
 
-@pytest.mark.usefixtures("without_figures")
+@pytest.mark.usefixtures("without_figures", "without_companions")
 def test_a_floor_of_a_measure_that_no_plan_compares_is_no_caution(tmp_path: Path) -> None:
     rows = study_rows(human=5, models=("restorer",), items=8).assign(rt=None)
     rows.loc[rows["reader_kind"] == "model", "correct"] = False
@@ -97,7 +97,7 @@ def test_a_floor_of_a_measure_that_no_plan_compares_is_no_caution(tmp_path: Path
     assert not of_times.cautions and unplanned.cautions
 
 
-@pytest.mark.usefixtures("without_figures")
+@pytest.mark.usefixtures("without_figures", "without_companions")
 @pytest.mark.parametrize("status", ["valid", "unparsed"])
 def test_a_model_at_the_floor_is_a_caution_and_one_without_a_valid_answer_is_not_tested(
     tmp_path: Path, status: str
@@ -123,7 +123,7 @@ def test_an_estimate_of_zero_is_on_neither_side(tmp_path: Path) -> None:
     assert analysis.contrasts[0].estimate == 0 and said[0].replace("lower", "higher") == said[1]
 
 
-@pytest.mark.usefixtures("without_figures")
+@pytest.mark.usefixtures("without_figures", "without_companions")
 def test_words_that_nobody_recovers_are_a_floor_and_a_caution(tmp_path: Path) -> None:
     folder = typed_study(tmp_path, planned=RECOVERED_WORDS)
     assert not gather(load(folder)).cautions
@@ -205,10 +205,10 @@ def test_without_data_there_is_a_flow_table_and_no_claim(tmp_path: Path, readers
     assert not content.sections and content.flow.table.rows
 
 
-@pytest.mark.usefixtures("without_figures")
+@pytest.mark.usefixtures("without_figures", "without_companions")
 def test_a_changed_design_and_too_few_people_are_said_on_the_page(tmp_path: Path) -> None:
     (same, page), (other, longer) = (
-        told(tmp_path / now, study_rows(human=people, items=4).assign(rt=None), design_hash=now)
+        told(tmp_path / now, study_rows(human=people, items=4).assign(rt=None, reading_time=None), design_hash=now)
         for now, people in (("d1", 5), ("d9", 4))
     )
     assert (same.tables.design_changed, other.tables.design_changed) == (False, True)
@@ -227,14 +227,14 @@ def test_without_a_positive_definite_hessian_nothing_is_estimable(tmp_path: Path
     assert not doubtful.determined and not any(one.estimable for one in doubtful.coefficients)
 
 
-@pytest.mark.usefixtures("without_figures")
+@pytest.mark.usefixtures("without_figures", "without_companions")
 def test_sessions_without_a_trial_are_counted_in_the_flow(tmp_path: Path) -> None:
     readers = {
         "human": {"kind": "human", "sessions": 4, "finished": 2, "pilot_sessions": 0},
         "late": {"kind": "model", "sessions": 1, "finished": 0, "settings": {"leading_space": True}},
         "early": {"kind": "model", "sessions": 1, "pilot_sessions": 1, "finished": 1},
     }
-    content, words = told(tmp_path, study_rows(human=3, items=4), readers=readers)
+    content, words = told(tmp_path, study_rows(human=3, items=4).assign(rt=None, reading_time=None), readers=readers)
     assert content.flow.table.columns == ("", "People", "late", "early")
     assert ["".join(row[1:]) for row in content.flow.table.rows[:3]] == ["411", "111", "210"]
     assert "a space before each label" in words
