@@ -37,10 +37,11 @@ CONTRASTS = [
     "(internal + initial) / 2 - intact",
 ]
 PLAN = {"measure": "rt", "compare": list(LEVELS), "between": ["human"], "contrasts": CONTRASTS}
+FORMULA = "log(rt) ~ spelling * display + (1 + display | participant) + (1 | item)"
 CODINGS = ("sum", "treatment", "helmert", "sdif", "planned")
 
 
-def rows_of_times(people: int = 12, items: int = 12) -> pd.DataFrame:
+def rows_of_times(people: int = 18, items: int = 18) -> pd.DataFrame:
     """Return times of people who see each item in one of six cells."""
     rng = np.random.default_rng(3)
     cells = [(spelling, display) for spelling in LEVELS["spelling"] for display in LEVELS["display"]]
@@ -67,7 +68,8 @@ def coded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Analysis]:
     rows = rows_of_times()
 
     def carried(coding: str) -> Analysis:
-        plan = {**PLAN, "coding": {"spelling": coding, "display": "sum" if coding == "planned" else coding}}
+        of_display = "sum" if coding == "planned" else coding
+        plan = {**PLAN, "formula": FORMULA, "coding": {"spelling": coding, "display": of_display}}
         tables: Tables = load(
             crossed_study(tmp_path_factory.mktemp(coding), rows, {"times": plan}, factors=FACTORS)
         )

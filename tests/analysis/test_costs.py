@@ -168,10 +168,10 @@ def test_spill_over_in_milliseconds_is_what_was_put_in(moving_window: Tables) ->
     assert set(found.table["reader_group"]) == {"human"}
 
 
-def test_covariates_that_are_unknown_everywhere_are_told_once(moving_window: Tables) -> None:
-    table = word_table(moving_window, "position")
+def test_covariates_that_are_unknown_everywhere_are_told_once(of_words: Tables) -> None:
+    table = word_table(of_words, "position")
     unknown = replace(table, words=table.words.assign(zipf=np.nan, previous_zipf=np.nan, letters=5.0))
-    told = [one for one in spill_over(moving_window, "position", table=unknown).remarks if "constant" in one]
+    told = [one for one in spill_over(of_words, "position", table=unknown).remarks if "constant" in one]
     assert len(told) == 1 and "length of a word" in told[0] and told[0].count("frequency") == 2
 
 
@@ -187,7 +187,7 @@ def test_surprisal_of_changed_words_and_of_those_after_is_told_apart(moving_wind
 
 
 def test_milliseconds_per_bit_are_recovered_and_surprisal_foretells_unseen_items(linked: Tables) -> None:
-    told = linking(linked, "position", words=("all", "unchanged"))
+    told = linking(linked, "position", words=("all", "unchanged"), folds=4)
     found = told.set_index(["words", "baseline", "spill_over"])
     for key in (("all", False, False), ("unchanged", True, True), ("all", True, True)):
         row = found.loc[key]

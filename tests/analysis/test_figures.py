@@ -106,7 +106,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("across", [0.4, 0.64, 0.9])
+@pytest.mark.parametrize("across", [0.4, 0.9])
 def test_labels_of_an_axis_never_run_into_each_other_and_lose_no_letter(name: str, across: float) -> None:
     levels = NAMES[name]
     with styled():
@@ -393,7 +393,7 @@ def test_the_note_on_costs_names_the_intervals_that_are_drawn(tested: tuple[str,
     assert ("bootstrap" in note) == (len(tested) < 2) and ("participants" in str(shown)) == shown.over_people
 
 
-@pytest.mark.usefixtures("without_chapters")
+@pytest.mark.usefixtures("without_chapters", "without_companions")
 def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
@@ -414,7 +414,7 @@ def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
     assert {str(row[-1]) for row in content.answer_table.table.rows if len(row) > 1} <= grades
 
 
-@pytest.mark.usefixtures("without_chapters")
+@pytest.mark.usefixtures("without_chapters", "without_companions")
 def test_the_first_figure_refers_to_contrasts_in_the_next(tmp_path: Path) -> None:
     pairs = {"item_type": "transposed - word", "font": "cursive - plain"}
     planned = {f"by {name}": CROSSED | {"compare": name, "contrasts": [pair]} for name, pair in pairs.items()}

@@ -82,7 +82,7 @@ def test_residuals_that_depart_from_a_model_are_told_of_its_plans(
 
 
 def test_a_mixed_model_that_two_plans_share_is_checked_once_and_items_have_one_name(handover: Make) -> None:
-    rows = study_rows(human=12, items=12)
+    rows = study_rows(human=16, items=16)
     of_people = PLANNED["comprehension"] | {"between": ["human"]}
     shared = {
         name: of_people | {"contrasts": [contrast]}

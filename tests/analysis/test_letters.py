@@ -16,7 +16,6 @@ from matplotlib.lines import Line2D
 
 from analysis import Tables, load
 from analysis.apa import Written
-from analysis.costs.ratios import ShownIntervals
 from analysis.figures import Drawing
 from analysis.figures.drawing import looks
 from analysis.letters import competing_predictors, letter_changes, letter_contrast, letter_costs
@@ -476,24 +475,12 @@ def test_whoever_there_is_has_a_chapter(tmp_path: Path, readers: dict[str, Any])
 
 
 @pytest.mark.usefixtures("quick")
-def test_texts_name_only_the_places_kinds_and_factors_of_the_study(tmp_path: Path, tables: Tables) -> None:
-    names = ("both ends", "substitution", "all other factors", "2,000")
-    facts: dict[str, Any] = dict.fromkeys(("derived", "mixed", "has_words", "is_adjusted"), False)
-    for is_whole in (False, True):
-        said = letters.LAYOUT.sentences(
-            "methods",
-            zones={"initial", "internal"} | ({"outer"} if is_whole else set()),
-            changes={"transposition"} | ({"substitution"} if is_whole else set()),
-            has_other_factors=is_whole,
-            intervals=ShownIntervals(is_whole, is_whole, True),
-            **facts,
-        )
-        assert [name in said for name in names] == [is_whole] * len(names)
-    few = chapter_of(letters.write, load(single_words(tmp_path, human=6)))
-    for chapter, has_both_kinds in ((few, False), (chapter_of(letters.write, tables), True)):
-        texts = " ".join((*chapter.methods, *(drawing.note for drawing in drawings_in(chapter).values())))
-        assert [name in texts for name in names[:3]] == [False, has_both_kinds, False]
-        assert "internal" in texts and "transposition" in texts
+def test_texts_name_only_the_places_kinds_and_factors_of_the_study(tmp_path: Path) -> None:
+    chapter = chapter_of(letters.write, load(single_words(tmp_path, human=6)))
+    texts = " ".join((*chapter.methods, *(drawing.note for drawing in drawings_in(chapter).values())))
+    absent = ("both ends", "substitution", "all other factors")
+    assert not [name for name in absent if name in texts]
+    assert "internal" in texts and "transposition" in texts
 
 
 def test_without_changed_letters_there_is_no_chapter(tmp_path: Path) -> None:

@@ -146,16 +146,16 @@ def test_a_null_effect_is_found_as_often_as_the_level_says() -> None:
 def test_accuracy_holds_the_level_as_one_family_and_finds_what_is_there() -> None:
     question = of_accuracy()
     null = replace(question, assumptions=without_effects(question.assumptions, BOTH))
-    table = run(null, [Sizes(30, 24)], 150)
+    table = run(null, [Sizes(24, 24)], 100)
     own = table[table["kind"] == "difference"]
-    most = stats.binom.ppf(0.999, 150, 0.05) / 150
+    most = stats.binom.ppf(0.999, 100, 0.05) / 100
     assert (own["power_unadjusted"] <= most).all() and own["power"].sum() <= most
     assert (own["power"] <= own["power_unadjusted"]).all() and own["power_unadjusted"].max() > 0.01
-    assert (own["mean_estimate"].abs() < 4 * own["mean_se"] / np.sqrt(150)).all() and (
+    assert (own["mean_estimate"].abs() < 4 * own["mean_se"] / np.sqrt(100)).all() and (
         own["true_effect"] == 0
     ).all()
     alike = table[table["kind"] == "equivalence"]["power"].item()
-    assert alike > run(question, [Sizes(30, 24)], 60).set_index("kind").loc["equivalence", "power"]
+    assert alike > run(question, [Sizes(24, 24)], 40).set_index("kind").loc["equivalence", "power"]
 
 
 GRID = grid((8,), (8, 12), (1,), (1,))

@@ -262,8 +262,33 @@ LONG = "vertauschte_Anfangsbuchstaben_des_Wort"
 @pytest.mark.parametrize("columns", [5, 12])
 @pytest.mark.parametrize("name", ["final", f"{LONG} − Buchstabendreher_im_Inneren_der_Woerter"])
 def test_no_number_and_no_word_of_a_head_breaks_in_a_table_with_long_names(columns: int, name: str) -> None:
-    numbers = ["0.335", "−1.06", "< .001", "[−1.06, 12.35]", "1,234", "Variance", "0.12", "−0.45", "99.95", ".081", "12.30"]
-    heads = ["Difference", "b", "SE", "p adjusted", "95% CI", "Correlation", "OR", "Points", "df", "z", "M", "SD"]
+    numbers = [
+        "0.335",
+        "−1.06",
+        "< .001",
+        "[−1.06, 12.35]",
+        "1,234",
+        "Variance",
+        "0.12",
+        "−0.45",
+        "99.95",
+        ".081",
+        "12.30",
+    ]
+    heads = [
+        "Difference",
+        "b",
+        "SE",
+        "p adjusted",
+        "95% CI",
+        "Correlation",
+        "OR",
+        "Points",
+        "df",
+        "z",
+        "M",
+        "SD",
+    ]
     laid = ApaTable(
         "long", "Long names", tuple(heads[:columns]), ((name, *numbers[: columns - 1]), Head(["People"]))
     )
