@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from analysis.power.simulation import (
     simulate,
     sizes_of,
 )
+from analysis.processes import run_tasks
 from stimuli.errors import UserError
 
 SWAPPED = (LevelDifference("swapped", "intact"),)
@@ -304,3 +306,21 @@ def test_the_null_is_one_in_points_also_where_conditions_scatter_differently() -
     truth = without_effects(assumed(BOTH, KINDS, given, "test"), BOTH)
     assert truth.cells["human", "intact"] < truth.cells["human", "swapped"]
     assert all(truth.mean(BOTH, *cell) == pytest.approx(90) for cell in truth.cells)
+
+
+def product(shared: int, task: int) -> int:
+    return shared * task
+
+
+def end(shared: int, task: int) -> int:
+    os._exit(1)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_every_task_is_done_once(processes: int) -> None:
+    assert sorted(run_tasks(product, 3, range(5), processes)) == [0, 3, 6, 9, 12]
+
+
+def test_a_process_that_ends_in_its_work_names_the_remedy() -> None:
+    with pytest.raises(UserError, match="--processes"):
+        list(run_tasks(end, 3, range(2), 2))

@@ -6,15 +6,19 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from markupsafe import Markup
 
 from analysis import apa, load
+from analysis.figures.measures import sensitivity_figure
+from analysis.measures.signal_detection import COUNTED
 from analysis.mixed import Note
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.apa_tables import ApaTable, Head
+from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level, lowest_and_highest
 from analysis.report.document import Document
 from analysis.report.fit_warnings import in_words
 from analysis.report.layout import ChapterLayout
@@ -281,3 +285,53 @@ def test_a_note_tells_where_differences_of_readers_are_not_those_of_the_rows_abo
         tables = load(handover(part, planned=planned))
         notes.append(contrast_table(carry_out(plans(tables)[0], tables), "t").note)
     assert len(notes[1]) > len(notes[0])
+
+
+def sized(sizes: list[float]) -> tuple[list[str], list[str], list[float]]:
+    return [f"level{n}x" for n in range(len(sizes))], [f"{size:.1f}%" for size in sizes], sizes
+
+
+def test_conditions_that_share_an_extreme_are_named_together() -> None:
+    lowest, highest = lowest_and_highest(*sized([0.0, 50.0, 0.0, 97.0, 97.0 + 1e-12]))
+    assert [f"level{n}x" in lowest for n in range(5)] == [True, False, True, False, False]
+    assert [f"level{n}x" in highest for n in range(5)] == [False, False, False, True, True]
+    assert lowest.count("0.0%") == 1
+
+
+def test_too_many_to_name_are_counted_and_equal_values_are_one_phrase() -> None:
+    many = MOST_DIFFERENCES_NAMED + 1
+    lowest, _ = lowest_and_highest(*sized([0.0] * many + [3.0] * MOST_TOLD))
+    assert "level" not in lowest and "five" in lowest
+    (equal,) = lowest_and_highest(*sized([4.0] * many))
+    assert "level" not in equal and "five" in equal
+
+
+def test_conditions_with_one_value_are_named_since_they_need_not_be_all_of_a_study() -> None:
+    equal = by_level(*sized([4.0] * 3))
+    assert equal.count("4.0%") == 1 and all(f"level{n}x" in equal for n in range(3))
+
+
+@pytest.mark.parametrize("size", [1.25, 0.1 + 0.2])
+def test_values_that_only_print_alike_are_not_both_extremes(size: float) -> None:
+    lowest, _ = lowest_and_highest(*sized([size, size + 0.004, 3.0]))
+    assert "level0x" in lowest and "level1x" not in lowest
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+def test_a_note_has_dots_only_where_they_are_drawn(pooled: bool) -> None:
+    cell = {"reader_group": "human", "kind": "human", "level": "", "d_prime": 0.5, "criterion": 0.4}
+    cell |= {
+        f"{name}_{end}": value
+        for name in ("d_prime", "criterion")
+        for end, value in (("low", 0.1), ("high", 0.9))
+    }
+    counts = dict.fromkeys(COUNTED, 4)
+    readers = pd.DataFrame(
+        [{"reader_group": "human", **counts, "d_prime": n / 4, "criterion": n / 8} for n in range(4)]
+    )
+    cells = pd.DataFrame([cell | {"pooled": pooled}])
+    drawing = sensitivity_figure("one", cells, readers, None, [], "yes", "no")
+    dots = [len(drawn.get_offsets()) for axes in drawing.figure.axes for drawn in axes.collections]
+    assert (len(readers) in dots) is not pooled
+    assert ("no dots" in drawing.note) is pooled
+    assert np.isfinite(drawing.figure.get_size_inches()).all()
