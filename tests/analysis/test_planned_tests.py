@@ -160,10 +160,11 @@ def test_surprisal_is_modelled_in_bits_and_recovers_what_was_put_in(handover: Ma
 @pytest.mark.full
 def test_a_planned_model_is_fitted_as_written_and_gives_way_to_its_fallback(handover: Make) -> None:
     fallback = "correct ~ position + (1 | item)"
+    two = {"levels": ["initial", "internal"], "contrasts": PAIR[:1]}
     full = "correct ~ position + (1 + position | participant) + (1 + position | item)"
     _, (written, replaced_) = carried(
         handover,
-        {"a": {"formula": fallback}, "b": {"formula": full, "fallback": fallback}},
+        {"a": {**two, "formula": fallback}, "b": {**two, "formula": full, "fallback": fallback}},
         rows=study_rows(human=8, items=12),
         companion=True,
     )

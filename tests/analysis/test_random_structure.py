@@ -209,7 +209,7 @@ class TestModelsInGeneral:
         assert [one.kind for one in companions(analyses, many)] == ["models in general"]
 
     def test_the_report_has_a_chapter_of_companions(self, many: Tables) -> None:
-        analyses = (analyse_shares(plans(many)[0], many),)
+        analyses = (analyse_shares(plans(many)[0], many, companion=False),)
         kinds = {"human": "human"} | {f"m{number}": "model" for number in range(9)}
         chapter = write(Material(many, analyses, kinds))
         assert chapter is not None and not chapter.planned

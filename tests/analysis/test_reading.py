@@ -56,28 +56,22 @@ def test_a_studys_folder_gives_the_tables_of_its_newest_report(collected: Path, 
 
 
 @pytest.mark.parametrize("form", ["parquet", "csv", "psych-ds"])
-def test_an_export_gives_the_trials_of_the_handover(collected: Path, handed: Tables, form: str) -> None:
-    tables = load(collected.parent / form)
-    assert tables.factors == handed.factors
-    place = ["session_id", "trial_index", "attempt"]
-    names = [name for name in handed.trials.columns if name not in ("scorer",)]
-    one, other = (given.trials.sort_values(place).reset_index(drop=True)[names] for given in (tables, handed))
-    pd.testing.assert_frame_equal(one, other)
-    pd.testing.assert_frame_equal(
-        tables.items.sort_values(["item_id", "position"])[["item_id", "position", "shown"]].reset_index(
-            drop=True
-        ),
-        handed.items.sort_values(["item_id", "position"])[["item_id", "position", "shown"]].reset_index(
-            drop=True
-        ),
-    )
-    assert with_chance(tables.trials, tables.items, tables.factors)["chance"].isin([0.0, 0.5]).all()
-
-
-@pytest.mark.parametrize("form", ["csv", "parquet", "psych-ds"])
-def test_an_export_holds_the_plan_of_analysis(collected: Path, handed: Tables, form: str) -> None:
+def test_an_export_gives_the_trials_and_the_plan_of_the_handover(
+    collected: Path, handed: Tables, form: str
+) -> None:
     exported = load(collected.parent / form)
-    assert exported.remarks == ()
+    assert exported.factors == handed.factors and exported.remarks == ()
+
+    def told_of(tables: Tables) -> tuple[pd.DataFrame, pd.DataFrame]:
+        names = [name for name in handed.trials.columns if name != "scorer"]
+        trials = tables.trials.sort_values(["session_id", "trial_index", "attempt"])[names]
+        items = tables.items.sort_values(["item_id", "position"])[["item_id", "position", "shown"]]
+        return trials.reset_index(drop=True), items.reset_index(drop=True)
+
+    for one, other in zip(told_of(exported), told_of(handed), strict=True):
+        pd.testing.assert_frame_equal(one, other)
+    chance = with_chance(exported.trials, exported.items, exported.factors)["chance"]
+    assert chance.isin([0.0, 0.5]).all()
     assert exported.dictionary["planned"].keys() == handed.dictionary["planned"].keys()
     assert exported.dictionary["probing"] == {"folds": 3, "penalties": [0.01, 1]}
     for name in handed.dictionary.keys() - {"columns", "created_at", "factors"}:

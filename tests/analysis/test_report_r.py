@@ -274,7 +274,7 @@ MODELS = {
 def small_study(name: str, folder: Path, request: pytest.FixtureRequest) -> Path:
     """Write the handover of a study with the models above."""
     if name == "words":
-        return word_study.study(folder, people=6, items=18)
+        return word_study.study(folder, people=8, items=24)
     if name == "decisions":
         return decision_study.study(folder, request.getfixturevalue("shared"), people=40)
     if name == "typed":
@@ -282,7 +282,7 @@ def small_study(name: str, folder: Path, request: pytest.FixtureRequest) -> Path
     if name == "classes":
         return class_study(folder)
     if name == "costs":
-        return cost_study.study(folder, FORMS, people=12, models=("small", "large"), items=12)
+        return cost_study.study(folder, FORMS, people=18, models=("small", "large"), items=18)
     people_alone = {**PLANNED, "comprehension": {**PLANNED["comprehension"], "between": ["human"]}}
     rows = study_rows(simulated=16, baselines=("random", "always"), items=16)
     return write_handover(folder, rows, planned=people_alone, truth=TRUTH)

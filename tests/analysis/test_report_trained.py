@@ -86,7 +86,7 @@ def test_the_whole_report_holds_the_chapter(h_test: Tables, tmp_path: Path) -> N
     assert list(page.parent.glob("tables/*trained_transfer_cells_full.csv"))
 
 
-@pytest.mark.usefixtures("without_chapters")
+@pytest.mark.usefixtures("without_chapters", "without_figures")
 def test_the_answer_of_a_study_with_trained_models_compares_them_with_their_base(
     h_test: Tables, of_h_test: Chapter, tmp_path: Path
 ) -> None:
