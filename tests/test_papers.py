@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,10 +65,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 WRODS = """
-import atexit, json, sys
+import json, sys
+from click.testing import CliRunner
 from wrods.experiment.cli import main
-atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr))
-main()
+done = [CliRunner().invoke(main, words, prog_name="wrods") for words in json.load(sys.stdin)]
+print(json.dumps([[[one.exit_code, one.output] for one in done], sorted(sys.modules)]))
 """
 LIGHT = "|".join(
     (
@@ -79,41 +81,53 @@ LIGHT = "|".join(
 """What says whether a study trains models or keeps hidden states."""
 
 
-def wrods(site: Path, *words: object, code: int = 0) -> str:
-    """Run a command as an installed wrods does, with the package beside it; nothing of training and probing is imported."""
+def wrods(site: Path, *commands: tuple[object, ...], code: int = 0) -> list[str]:
+    """Run commands as an installed wrods does, with the package beside it; nothing of training and probing is imported."""
     done = subprocess.run(
-        [sys.executable, "-c", WRODS, *map(str, words)],
+        [sys.executable, "-c", WRODS],
+        input=json.dumps([[str(word) for word in words] for words in commands]),
         cwd=site,
         env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}", "MPLBACKEND": "Agg"},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == code, done.stdout + done.stderr
-    loaded = [
-        name for name in json.loads(done.stderr.splitlines()[-1]) if re.search(r"\.(tuning|inside)\b", name)
-    ]
+    assert done.returncode == 0, done.stdout + done.stderr
+    results, modules = json.loads(done.stdout.splitlines()[-1])
+    assert [exit_code for exit_code, _ in results] == [code] * len(commands), results
+    loaded = [name for name in modules if re.search(r"\.(tuning|inside)\b", name)]
     assert [name for name in loaded if not re.fullmatch(LIGHT, name)] == []
-    return done.stdout if code == 0 else done.stderr
+    return [output for _, output in results]
+
+
+def items_of(study: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
 
 
 def test_a_paper_of_another_package_goes_from_template_to_report(site: Path, tmp_path: Path) -> None:
     study = tmp_path / "mine"
-    assert "Author (2026)" in wrods(site, "new", "--list")
-    wrods(site, "new", study, "--from", "anagrams")
+    listed, *_, ran, again, _ = wrods(
+        site,
+        ("new", "--list"),
+        ("new", study, "--from", "anagrams"),
+        ("check", study),
+        ("build", study),
+        ("run", study, "--model", "solver:first", "--not-registered", "--json"),
+        ("score", study, "--parser", "anagrams", "--dry-run", "--json"),
+        ("report", study),
+    )
+    assert "Author (2026)" in listed
     assert "solve anagrams" in (study / "texts/consent.md").read_text("utf-8")
-    wrods(site, "check", study)
-    wrods(site, "build", study)
-    items = [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
+    items = items_of(study)
     assert len(items) == 8 and {item["set"] for item in items} == {"anagrams"}
-    ran = wrods(site, "run", study, "--model", "solver:first", "--not-registered", "--json")
     assert json.loads(ran)["models"][0]["answered"] == 8
-    again = wrods(site, "score", study, "--parser", "anagrams", "--dry-run", "--json")
     assert json.loads(again)["responses"] == 8 and json.loads(again)["changed"] == 0
-    wrods(site, "report", study)
     (page,) = study.glob("reports/*/report.html")
     (table,) = page.parent.glob("tables/*anagrams_solved.csv")
     assert table.name in page.read_text("utf-8") and "100.0" in table.read_text("utf-8-sig")
+    change(study / "study.yaml", ("{words: 4}", "{wrods: 4}"))
+    (refused,) = wrods(site, ("check", study), code=2)
+    assert "anagrams.wrods" in refused
 
 
 PRACTICE = """
@@ -134,10 +148,8 @@ def test_a_paper_of_another_package_makes_practice_items_of_a_rule(site: Path, t
     ):
         change(tmp_path / "site/anagrams" / name, (old, new), count=1)
     study = tmp_path / "practised"
-    wrods(tmp_path / "site", "new", study, "--from", "anagrams")
-    wrods(tmp_path / "site", "build", study)
-    items = [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
-    assert [item["answer"] for item in items if item["role"] == "practice"] == ["candle"]
+    wrods(tmp_path / "site", ("new", study, "--from", "anagrams"), ("build", study))
+    assert [item["answer"] for item in items_of(study) if item["role"] == "practice"] == ["candle"]
 
 
 OWN = """
@@ -167,45 +179,38 @@ def test_items_of_another_package_s_paper_may_have_a_factor_by_themselves(site: 
         ("items.py", "\n\ndef items", f"{OWN}\n\ndef items"),
     ):
         change(tmp_path / "site/anagrams" / name, (old, new), count=1)
-    study = tmp_path / "own"
-    wrods(tmp_path / "site", "new", study, "--from", "anagrams")
-    file = study / "study.yaml"
-    text = file.read_text("utf-8")
-    refused = wrods(tmp_path / "site", "check", study, code=2)
-    assert "anagrams" in refused and "blank, no letters" in refused
-    text = re.sub(r"(?m)^design:\n(  .*\n)+", "", text)
-    file.write_text(re.sub(r"(?m)^analysis:\n(  .*\n)+", "", text), "utf-8")
-    assert "tools, places" in wrods(tmp_path / "site", "check", study)
-    wrods(tmp_path / "site", "build", study)
-    items = [json.loads(line) for line in (study / "items.jsonl").read_text("utf-8").splitlines()]
-    assert {item["condition"]["kind"] for item in items} == {"tools", "places"}
-    file.write_text(text.replace("{words: 4}", "{words: 3}"), "utf-8")
-    assert "an odd number" in wrods(tmp_path / "site", "check", study, code=2)
+    study, free, odd = (tmp_path / name for name in ("own", "free", "odd"))
+    wrods(tmp_path / "site", *(("new", folder, "--from", "anagrams") for folder in (study, free, odd)))
+    text = re.sub(r"(?m)^(design|analysis):\n(  .*\n)+", "", (free / "study.yaml").read_text("utf-8"))
+    (free / "study.yaml").write_text(text, "utf-8")
+    (odd / "study.yaml").write_text(text.replace("{words: 4}", "{words: 3}"), "utf-8")
+    confounded, uneven = wrods(tmp_path / "site", ("check", study), ("check", odd), code=2)
+    assert "anagrams" in confounded and "blank, no letters" in confounded
+    assert "an odd number" in uneven
+    checked, _ = wrods(tmp_path / "site", ("check", free), ("build", free))
+    assert "tools, places" in checked
+    assert {item["condition"]["kind"] for item in items_of(free)} == {"tools", "places"}
 
 
-@pytest.mark.parametrize(
-    ("place", "told"),
-    [
-        ("itms:items", "anagrams.itms"),
-        ("items:itms", "'itms'"),
-    ],
-)
-def test_a_part_that_is_not_there_is_told_with_its_place(site: Path, place: str, told: str) -> None:
-    asked = f"from stimuli.papers import Paper; Paper('anagrams', 'anagrams').part({place!r})"
+def test_a_part_that_is_not_there_is_told_with_its_place(site: Path) -> None:
+    code = """
+import wrods
+from wrods.stimuli.errors import UserError
+from wrods.stimuli.papers import Paper
+for place in ("itms:items", "items:itms"):
+    try:
+        Paper("anagrams", "anagrams").part(place)
+    except UserError as error:
+        print(error)
+"""
     done = subprocess.run(
-        [sys.executable, "-c", f"import wrods; {asked.replace('stimuli', 'wrods.stimuli')}"],
+        [sys.executable, "-c", code],
         cwd=site,
         env=os.environ | {"PYTHONPATH": f"{site}{os.pathsep}{ROOT}"},
         capture_output=True,
         text=True,
-        check=False,
+        check=True,
     )
-    (error,) = (line for line in done.stderr.splitlines() if "UserError: paper 'anagrams'" in line)
-    assert repr(place) in error and told in error
-
-
-def test_a_setting_that_the_paper_s_schema_lacks_is_refused_with_its_line(site: Path, tmp_path: Path) -> None:
-    study = tmp_path / "wrong"
-    wrods(site, "new", study, "--from", "anagrams")
-    change(study / "study.yaml", ("{words: 4}", "{wrods: 4}"))
-    assert "anagrams.wrods" in wrods(site, "check", study, code=2)
+    no_module, no_function = (line for line in done.stdout.splitlines() if "paper 'anagrams'" in line)
+    assert "'itms:items'" in no_module and "anagrams.itms" in no_module
+    assert "'items:itms'" in no_function and "'itms'" in no_function
