@@ -6,7 +6,6 @@ import ast
 import functools
 import json
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -124,17 +123,6 @@ def test_a_list_of_papers_imports_none_of_their_parts() -> None:
     loaded = loaded_by("from stimuli.papers import papers\npapers()")
     parts = [name for name in loaded if name.startswith("experiment.papers.") and name.count(".") > 2]
     assert not parts and "numpy" not in loaded
-
-
-def test_a_study_that_trains_and_probes_nothing_imports_no_part_of_that_pack(tmp_path: Path) -> None:
-    study = tmp_path / "study"
-    shutil.copytree(ROOT / "experiment" / "demo" / "study", study)
-    loaded = loaded_by(
-        "from tests.experiment.commands import worked\n"
-        f"worked('check', {str(study)!r})\nworked('build', {str(study)!r})\n"
-        "import analysis.report.write, experiment.exporting.export, experiment.people.server"
-    )
-    assert [name for name in loaded if name.startswith("experiment.papers.inside.")] == []
 
 
 def test_plans_are_read_with_the_standard_library_alone() -> None:

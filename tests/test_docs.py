@@ -34,20 +34,43 @@ def commands(document: Path) -> list[str]:
     return [m["body"] for m in BLOCK.finditer(document.read_text("utf-8")) if not m["why"]]
 
 
-LONG = {"README.md", "analyse.md", "study.md", "measures.md", "mixed-inference.md", "power.md"}
+TOGETHER = ("README.md", "study.md", "measures.md")
+"""Pages that make the same study under two names; what one has done with it is not done again for the next."""
+LONG = {"README.md", "analyse.md", "mixed-inference.md", "power.md"}
 """Pages whose commands take more than some ten seconds: whole demos, reports, simulations."""
+FEWER = (
+    (re.compile(r"--readers \d+"), "--readers 6"),
+    (re.compile(r"--studies \d+"), "--studies 10"),
+    (re.compile(r"\bpositions\b"), "my-study"),
+    (re.compile(r"(?m) +# .*$"), ""),
+)
+"""What is the same for a test in less time."""
+
+
+def script_of(*documents: Path) -> str:
+    """Return the commands of pages, on few readers; no `wrods` command twice."""
+    text = "\n".join(block for one in documents for block in commands(one))
+    for pattern, fewer in FEWER:
+        text = pattern.sub(fewer, text)
+    lines: list[str] = []
+    for line in text.splitlines():
+        if line not in lines or not line.startswith("wrods "):
+            lines.append(line)
+    return "\n".join(("set -euo pipefail", *lines))
 
 
 @pytest.mark.parametrize(
-    "document",
+    "documents",
     [
-        pytest.param(one, marks=[pytest.mark.full] if one.name in LONG else [], id=one.name)
-        for one in DOCUMENTS
-        if commands(one)
+        pytest.param(pages, marks=[pytest.mark.full] if pages[0].name in LONG else [], id=pages[0].name)
+        for pages in (
+            [ROOT / "README.md", *(ROOT / "docs" / name for name in TOGETHER[1:])],
+            *([one] for one in DOCUMENTS if one.name not in TOGETHER and commands(one)),
+        )
     ],
 )
-def test_every_command_of_a_page_runs(document: Path, tmp_path: Path) -> None:
-    script = "set -euo pipefail\n" + "\n".join(commands(document))
+def test_every_command_of_a_page_runs(documents: list[Path], tmp_path: Path) -> None:
+    script = script_of(*documents)
     bin_folder = Path(sys.executable).parent
     environment = os.environ | {"PATH": f"{bin_folder}{os.pathsep}{os.environ['PATH']}", "MPLBACKEND": "Agg"}
     done = subprocess.run(
@@ -62,11 +85,9 @@ def test_every_command_of_a_page_runs(document: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
-def test_links_inside_the_project_lead_somewhere(document: Path) -> None:
-    text = CODE.sub("", document.read_text("utf-8"))
-    broken = [m[1] for m in LINK.finditer(text) if not (document.parent / m[1]).exists()]
-    assert not broken, broken
+def test_links_inside_the_project_lead_somewhere() -> None:
+    links = [(page, m[1]) for page in DOCUMENTS for m in LINK.finditer(CODE.sub("", page.read_text("utf-8")))]
+    assert [(page.name, link) for page, link in links if not (page.parent / link).exists()] == []
 
 
 IMPORT = re.compile(
@@ -74,11 +95,11 @@ IMPORT = re.compile(
 )
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda d: d.name)
-def test_what_examples_import_from_wrods_is_there(document: Path) -> None:
+def test_what_examples_import_from_wrods_is_there() -> None:
     wanted = [
         (m["module"], name.split(" as ")[0].strip())
-        for m in IMPORT.finditer(document.read_text("utf-8"))
+        for page in DOCUMENTS
+        for m in IMPORT.finditer(page.read_text("utf-8"))
         for name in m["names"].split(",")
     ]
     assert [one for one in wanted if not hasattr(importlib.import_module(one[0]), one[1])] == []

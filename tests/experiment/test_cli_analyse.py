@@ -196,7 +196,7 @@ def test_a_table_has_the_report_of_a_study(rows, tmp_path):
 
 
 MEANS = ["--mean", "human:intact=93", "--mean", "human:swapped=80"]
-SMALL = ["--participants", "6,12", "--items", "12", "--studies", "40", "--processes", "1"]
+SMALL = ["--participants", "6,12", "--items", "12", "--studies", "10", "--processes", "1"]
 
 
 @pytest.fixture
@@ -208,11 +208,11 @@ def study(tmp_path: Path) -> Path:
 
 def test_a_study_without_items_or_answers_gets_its_power(study):
     done = worked("power", study, "--planned", "comprehension", *SMALL, *MEANS)
-    assert "80 simulated studies" in done.output
+    assert "20 simulated studies" in done.output
     assert " 0.8\n" in done.output
     table = pd.read_csv(study / "power" / "power_comprehension.csv")
     assert table["participants"].tolist() == [6, 12]
-    assert (table["studies"] == 40).all()
+    assert (table["studies"] == 10).all()
     for ending in (".json", ".svg", ".png", "_needed.csv"):
         assert (study / "power" / f"power_comprehension{ending}").stat().st_size > 0
 

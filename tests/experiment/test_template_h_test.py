@@ -261,7 +261,6 @@ def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(tmp_path, shar
             *SMALL,
             *FEW,
             ("tasks: [rhyme, uppercase]", "tasks: [uppercase]"),
-            ("items: 4 #", "items: 10 #"),
             ('guesser: {use: "baseline:random"}', who),
             ("between: [human]", "between: [reads, looks]"),
             ("correct ~ items_from", "correct ~ reader_group * items_from"),
@@ -276,12 +275,12 @@ def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(tmp_path, shar
     asked_of = asked_rows(material)
     matched = asked_of[(asked_of["making"] == "matched") & (asked_of["reader"] == "looks")]
     # every line of the task came as its own picture, behind its own examples, with labels either way round
-    assert len(matched) == 40 and matched["right"].all() and matched["label_map"].nunique() == 2
+    assert len(matched) == 16 and matched["right"].all() and matched["label_map"].nunique() == 2
     found = rows_by_head(tables_in(chapter_of(write, material))["h_test_pictures"])
     heads = ["blind (text), sees (pictures, examples as text)", "reads (text), looks (pictures)"]
     assert list(found) == heads
     first = found[heads[1]][0]
-    assert first[0] == "Uppercase" and first[1] == "30" and float(first[4]) > 95 > float(first[3])
+    assert first[0] == "Uppercase" and first[1] == "12" and float(first[4]) > 95 > float(first[3])
 
 
 def asked_rows(material: Material) -> pd.DataFrame:

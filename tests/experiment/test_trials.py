@@ -247,9 +247,7 @@ for words in (["new"], ["check"], ["build"], *AFTER):
 
 
 def test_a_second_type_of_choice_needs_nothing_but_its_declaration_and_its_screen(tmp_path):
-    shutil.copytree(
-        DECLARATIONS.parent, tmp_path / "experiment", ignore=shutil.ignore_patterns("__pycache__")
-    )
+    shutil.copytree(DECLARATIONS.parent, tmp_path / "experiment")  # with what is compiled
     declared = declaration("choose") | {"type": "pick"}
     (tmp_path / "experiment/trials/pick.json").write_text(json.dumps(declared), "utf-8")
     done = subprocess.run(
