@@ -23,7 +23,7 @@ from tests.experiment.store.conftest import begin, do
 
 PAGE = 4096
 COMMANDS = [
-    ("status",), ("status", "--json"), ("export", "--out", "data"), ("backup",), ("run", "--model", "baseline:random"),
+    ("status", "--json"), ("export", "--out", "data"), ("backup",), ("run", "--model", "baseline:random"),
     ("withdraw", "--participant", "P0", "--yes"),
     ("serve", "--no-browser", "--port", "0"),
 ]  # fmt: skip
@@ -60,26 +60,21 @@ def backups_of(study: Study, number: int) -> list[Path]:
     return made
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_no_command_uses_a_damaged_database_and_each_names_the_sound_backup(make_study, command):
-    study = make_study()
-    backups = backups_of(study, 1)
-    damage(study.folder / "study.db")
-    done = wrods(command[0], study.folder, *command[1:])
-    assert done.exit_code == 1 and isinstance(done.exception, SystemExit), done.output
-    assert "Traceback" not in done.output
-    assert f"wrods restore {study.folder} {backups[-1]}" in done.output
-
-
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_a_database_that_is_gone_is_not_begun_anew_while_backups_hold_sessions(make_study, command):
+def test_no_command_uses_a_damaged_database_or_begins_a_lost_one_anew_and_each_names_the_sound_backup(
+    make_study,
+):
     study = make_study()
     (backup,) = backups_of(study, 1)
     file = study.folder / "study.db"
-    file.unlink()
-    done = wrods(command[0], study.folder, *command[1:])
-    assert done.exit_code == 1 and not file.exists(), "nobody else is given the number P001"
-    assert f"wrods restore {study.folder} {backup}" in done.output
+    for lose in (damage, Path.unlink):
+        lose(file)
+        left = file.exists() and file.read_bytes()
+        for command in COMMANDS:
+            done = wrods(command[0], study.folder, *command[1:])
+            assert done.exit_code == 1 and isinstance(done.exception, SystemExit), done.output
+            assert "Traceback" not in done.output
+            assert f"wrods restore {study.folder} {backup}" in done.output
+            assert (file.exists() and file.read_bytes()) == left, "nobody else is given the number P001"
     backup.rename(study.folder / "elsewhere.db")
     open_store(study.folder).close()
 

@@ -6,9 +6,6 @@ The studies are in ``published_designs``; their materials are as small as they c
 from __future__ import annotations
 
 import csv
-import math
-import struct
-import wave
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from experiment.checking import load_study
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
 from stimuli.errors import UserError
+from tests.conftest import sound
 
 DESIGNS = {
     file.stem[3:]: file for file in sorted((Path(__file__).parent / "published_designs").glob("*.yaml"))
@@ -27,33 +25,13 @@ DESIGNS = {
 MODEL = Path(__file__).parents[2] / "experiment/demo/model"
 YES_NO = ("Yes", "No")
 WORDS = [
-    "garden",
-    "market",
-    "window",
-    "pocket",
-    "butter",
-    "silver",
-    "planet",
-    "carpet",
-    "monkey",
-    "pencil",
-    "kitten",
-    "ladder",
-]
+    "garden", "market", "window", "pocket", "butter", "silver",
+    "planet", "carpet", "monkey", "pencil", "kitten", "ladder",
+]  # fmt: skip
 NONWORDS = [
-    "gadrin",
-    "marlet",
-    "wendow",
-    "picket",
-    "butlor",
-    "solver",
-    "plenet",
-    "corpet",
-    "mankey",
-    "pincel",
-    "kotten",
-    "lodder",
-]
+    "gadrin", "marlet", "wendow", "picket", "butlor", "solver",
+    "plenet", "corpet", "mankey", "pincel", "kotten", "lodder",
+]  # fmt: skip
 INKS = {"red": "#c00000", "green": "#007a33", "blue": "#0040c0"}
 Rows = Iterable[Iterable[str]]
 
@@ -61,15 +39,6 @@ Rows = Iterable[Iterable[str]]
 def table(file: Path, head: str, rows: Rows) -> None:
     with file.open("w", encoding="utf-8", newline="") as opened:
         csv.writer(opened, lineterminator="\n").writerows([head.split(","), *rows])
-
-
-def sound(file: Path) -> None:
-    """Write a tenth of a second of a tone."""
-    with wave.open(str(file), "wb") as opened:
-        opened.setnchannels(1)
-        opened.setsampwidth(2)
-        opened.setframerate(8000)
-        opened.writeframes(b"".join(struct.pack("<h", int(8000 * math.sin(i / 5))) for i in range(800)))
 
 
 def plausibility_rating(folder: Path) -> None:
@@ -187,7 +156,7 @@ def acceptability_heard(folder: Path) -> None:
     table(folder / "sentences.csv", "item,sentence:good,sentence:bad,voice:good,voice:bad,role", rows)
     table(folder / "practice.csv", "item,sentence,voice", [("p1", "The cat sleeps.", "p1.wav")])
     for name in [*(name for row in rows for name in row[3:5] if name), "p1.wav"]:
-        sound(folder / name)
+        (folder / name).write_bytes(sound())
 
 
 def reading_aloud(folder: Path) -> None:

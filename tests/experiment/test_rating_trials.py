@@ -160,34 +160,28 @@ def test_practice_without_feedback_and_late_feedback_are_possible(rated: Callabl
     assert practice["is_practice"] and practice["answer"] is None and practice["accepted"] == []
 
 
-@pytest.mark.parametrize(
-    ("scale", "reply", "status", "rating"),
-    [
-        (BUTTONS, "5", "valid", 5.0),
-        (BUTTONS, "I would rate it 5 out of 7.", "valid", 5.0),
-        (BUTTONS, "Quite normal.", "valid", 7.0),
-        (BUTTONS, "8", "unparsed", None),
-        (BUTTONS, "5 or 6", "unparsed", None),
-        (NAMED, "fairly sure", "valid", 3.0),
-        (NAMED, "sure", "unparsed", None),
-        (SLIDER, "62", "valid", 62.0),
-        (SLIDER, "62/100", "valid", 62.0),
-        (SLIDER, "On a scale from 0 to 100, I say 62.", "valid", 62.0),
-        (SLIDER, "Fully", "valid", 100.0),
-        (SLIDER, "62.5", "valid", 62.5),
-        (SLIDER, "120", "unparsed", None),
-        (SLIDER, "-5", "unparsed", None),
-        (SLIDER, "between 60 and 70", "unparsed", None),
-        (SLIDER, "I cannot rate this.", "refused", None),
-        (SLIDER, "", "empty", None),
+REPLIES = {
+    BUTTONS: [
+        ("5", "valid", 5.0), ("I would rate it 5 out of 7.", "valid", 5.0), ("Quite normal.", "valid", 7.0),
+        ("8", "unparsed", None), ("5 or 6", "unparsed", None),
     ],
-)
+    NAMED: [("fairly sure", "valid", 3.0), ("sure", "unparsed", None)],
+    SLIDER: [
+        ("62", "valid", 62.0), ("62/100", "valid", 62.0), ("On a scale from 0 to 100, I say 62.", "valid", 62.0),
+        ("Fully", "valid", 100.0), ("62.5", "valid", 62.5), ("120", "unparsed", None), ("-5", "unparsed", None),
+        ("between 60 and 70", "unparsed", None), ("I cannot rate this.", "refused", None), ("", "empty", None),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", REPLIES)
 def test_a_reply_is_read_as_a_point_of_the_scale_or_not_at_all(
-    rated: Callable[..., Study], scale: str, reply: str, status: str, rating: float | None
+    rated: Callable[..., Study], scale: str
 ) -> None:
     trial = next(trial for trial in planned(rated(scale)) if not trial["is_attention_check"])
-    score = score_trial(trial, reply, reply_status="answered" if reply else "empty")
-    assert (score.response_status, score.correct, score.score) == (status, None, rating)
+    for reply, status, rating in REPLIES[scale]:
+        score = score_trial(trial, reply, reply_status="answered" if reply else "empty")
+        assert (score.response_status, score.correct, score.score) == (status, None, rating), reply
 
 
 def test_the_rating_of_probabilities_is_their_mean(rated: Callable[..., Study]) -> None:
