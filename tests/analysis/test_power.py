@@ -111,7 +111,7 @@ def test_each_p_of_a_crossed_design_is_that_of_the_quasi_f_test() -> None:
 @pytest.mark.full
 def test_power_of_a_crossed_contrast_is_the_analytic_one() -> None:
     """The contrast of a crossed design varies over participants and items by slopes and residual."""
-    fits, participants, items, effect = 300, 16, 8, 0.18
+    fits, participants, items, effect = 150, 16, 8, 0.18
     table = run(of_times(effect), [Sizes(participants, items)], fits)
     left = 2 * RESIDUAL**2 / (participants * items)
     of_persons, of_items = SLOPE**2 / participants + left, ITEM_SLOPE**2 / items + left
@@ -138,8 +138,8 @@ def test_exclusions_of_a_plan_leave_the_drawn_trials_as_they_are() -> None:
 def test_a_null_effect_is_found_as_often_as_the_level_says() -> None:
     question = of_times(0.2, "latin_square")
     null = replace(question, assumptions=without_effects(question.assumptions, TIMES))
-    table = run(null, [Sizes(12, 12)], 300)
-    low, high = stats.binom.ppf([0.001, 0.999], 300, 0.05)
+    table = run(null, [Sizes(12, 12)], 200)
+    low, high = stats.binom.ppf([0.001, 0.999], 200, 0.05)
     assert low <= table["found"][0] <= high
     assert table["true_effect"][0] == 0
     assert np.isnan(table["wrong_sign"][0])
@@ -165,7 +165,7 @@ GRID = grid((8,), (8, 12), (1,), (1,))
 
 @pytest.mark.full
 def test_two_processes_give_the_same_table_as_one() -> None:
-    one, two = (run(of_accuracy(), GRID, 30, processes=many) for many in (1, 2))
+    one, two = (run(of_accuracy(), GRID, 10, processes=many) for many in (1, 2))
     pd.testing.assert_frame_equal(two, one, check_exact=True)
 
 
