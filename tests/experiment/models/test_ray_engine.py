@@ -39,8 +39,38 @@ def settings(folder: Path, **options: object) -> ModelSettings:
     return ModelSettings(f"hf:{folder}", {"workers": 2, **options})
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _two_processors():
+def test_a_whole_run_loses_a_worker_and_prints_nothing_but_its_outcome(study, plain_model):
+    with_local(study, f'base: {{use: "hf:{plain_model}"}}')
+    edit(study, "prompt_variants: 1", "prompt_variants: 4")
+    running = begin("run", study, "--engine", "ray", "--workers", "2", "--json")
+    wait_until(lambda: running.poll() is not None or sum(map(sum_of, done(study).values())) >= 40, 300)
+    os.kill(workers()[0], signal.SIGKILL)
+    said, told = running.communicate(timeout=300)
+    (outcome,) = json.loads(said)["models"]
+    assert running.returncode == 0, told
+    assert (outcome["answered"], outcome["left"]) == (4 * TRIALS, 0)
+    keys = [row["work_key"] for row in stored(study)]
+    assert len(keys) == len(set(keys)) == 4 * TRIALS
+    assert outcome["engine"]["ray"]["lost"] == 1
+
+
+def sum_of(counts: Counter[tuple[int, str]]) -> int:
+    return sum(counts.values())
+
+
+def workers() -> list[int]:
+    """Return the processes of workers on this machine."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (folder / "cmdline").read_bytes().startswith(b"ray::_Work"):
+                found.append(int(folder.name))
+    return found
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two processors, started once the test that has a cluster of its own is over."""
     for tries_left in (2, 1, 0):
         try:
             ray.init(num_cpus=2, num_gpus=0, include_dashboard=False, log_to_driver=False)
@@ -53,6 +83,7 @@ def _two_processors():
     ray.shutdown()
 
 
+@pytest.mark.usefixtures("cluster")
 def test_a_request_that_kills_every_worker_is_set_aside(plain_model, monkeypatch):
     engine = RayEngine(settings(plain_model, workers=1))
     begin = engine._begin
@@ -92,6 +123,7 @@ def talk(first: int, length: int) -> tuple[list[Request], Any]:
     return list(asked.values()), follow
 
 
+@pytest.mark.usefixtures("cluster")
 def test_two_workers_answer_each_request_once_as_one_engine_does_until_they_are_closed(plain_model):
     """One start of two workers for trials of their own, conversations, and a run that is stopped."""
     engine, own = RayEngine(settings(plain_model)), LocalEngine(ModelSettings(f"hf:{plain_model}"))
@@ -116,6 +148,7 @@ def test_two_workers_answer_each_request_once_as_one_engine_does_until_they_are_
     assert ray.is_initialized(), "the cluster is the tests' own"
 
 
+@pytest.mark.usefixtures("cluster")
 def test_what_a_killed_worker_had_is_done_by_another_once(plain_model):
     engine = RayEngine(settings(plain_model))
     replies: list[Reply] = []
@@ -130,6 +163,7 @@ def test_what_a_killed_worker_had_is_done_by_another_once(plain_model):
     assert about["ray"]["lost"] == 1  # type: ignore[index]
 
 
+@pytest.mark.usefixtures("cluster")
 def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(make_study, plain_model, chat_model):
     how = "strategy: unscramble_first, max_tokens: 12"
     who = f'a: {{use: "hf:{plain_model}", {how}}}, b: {{use: "hf:{chat_model}", {how}}}'
@@ -142,35 +176,6 @@ def test_a_study_comes_out_as_without_ray_with_two_models_on_one_cluster(make_st
         assert [(one.left, one.failed) for one in outcomes] == [(0, 0), (0, 0)], outcomes
         answers.append({row["work_key"]: row["response_raw"] for row in stored(study.folder)})
     assert answers[0] == answers[1] and len(answers[0]) == 2 * 2 * 4
-
-
-def test_a_whole_run_loses_a_worker_and_prints_nothing_but_its_outcome(study, plain_model):
-    with_local(study, f'base: {{use: "hf:{plain_model}"}}')
-    edit(study, "prompt_variants: 1", "prompt_variants: 4")
-    running = begin("run", study, "--engine", "ray", "--workers", "2", "--json")
-    wait_until(lambda: running.poll() is not None or sum(map(sum_of, done(study).values())) >= 40, 300)
-    os.kill(workers()[0], signal.SIGKILL)
-    said, told = running.communicate(timeout=300)
-    (outcome,) = json.loads(said)["models"]
-    assert running.returncode == 0, told
-    assert (outcome["answered"], outcome["left"]) == (4 * TRIALS, 0)
-    keys = [row["work_key"] for row in stored(study)]
-    assert len(keys) == len(set(keys)) == 4 * TRIALS
-    assert outcome["engine"]["ray"]["lost"] == 1
-
-
-def sum_of(counts: Counter[tuple[int, str]]) -> int:
-    return sum(counts.values())
-
-
-def workers() -> list[int]:
-    """Return the processes of workers on this machine."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if (folder / "cmdline").read_bytes().startswith(b"ray::_Work"):
-                found.append(int(folder.name))
-    return found
 
 
 def test_other_models_are_opened_as_usual():

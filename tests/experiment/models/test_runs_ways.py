@@ -12,16 +12,20 @@ import pandas as pd
 import pytest
 from sqlalchemy import select
 
+from analysis import load
 from experiment.models import ModelSettings
 from experiment.models.planning.plans import People, plan_sessions
 from experiment.models.planning.prompt_preview import first_prompts
 from experiment.models.runs.orchestrator import version_of
 from experiment.models.states import read_index, read_layer
+from experiment.papers.inside.chapters.probing import write
 from experiment.procedure import plan_session, trials_of
 from experiment.scoring.trial import VERSION, score_trial
 from experiment.store import open_store, records
 from experiment.store.tables import audit, calls, regions, sessions, trials
 from experiment.study import Study
+from tests.analysis.chapters import chapter_of, tables_in
+from tests.experiment.commands import worked
 from tests.experiment.models.running import (
     TRIALS,
     edit,
@@ -281,13 +285,6 @@ def test_a_server_is_kept_busy_though_blocks_are_small(tmp_path):
 PROBING = "  probing:\n    predict: [answer, condition]\n    controls: 2\n    penalties: [0.001, 0.1]\n"
 
 
-def report(study: Path) -> tuple[Path, str]:
-    """Write a report; return its folder and what was told meanwhile."""
-    done = invoke("report", study)
-    assert done.exit_code == 0, done.output
-    return Path(done.stdout.strip().splitlines()[-1]).parent, done.stderr
-
-
 @pytest.mark.full
 def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study, plain_model):
     with_models(study, f'tiny: {{use: "hf:{plain_model}"}}', more="states: last")
@@ -296,7 +293,8 @@ def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study, plain_m
     assert invoke("run", study).exit_code == 0
     states = next((study / "states").iterdir())
     assert len(read_index(states)) == 96
-    folder, _ = report(study)
+    done = worked("report", study)
+    folder = Path(done.stdout.strip().splitlines()[-1]).parent
     assert "probing_layers_condition" in (folder / "report.html").read_text("utf-8")
     tables = json.loads((folder / "numbers.json").read_text("utf-8"))["tables"]
     own = {one["title"]: one for one in tables if "probing" in one["shown"]}
@@ -306,7 +304,7 @@ def test_a_study_whose_model_keeps_states_is_probed_by_its_report(study, plain_m
     assert all(level in shown for level in ("intact", "initial", "internal", "final"))
     kept = {path: path.stat().st_mtime_ns for path in (states / "results").glob("probing_*/layer_*.npz")}
     assert len(kept) == 2 * 3
-    report(study)
+    assert "probing_layers_condition" in tables_in(chapter_of(write, load(folder / "data")))
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, (
         "what is kept is not computed a second time"
     )
