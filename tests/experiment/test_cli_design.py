@@ -41,6 +41,7 @@ def test_a_misspelt_command_names_the_nearest():
     assert "`wrods check`" in told.output
 
 
+@pytest.mark.usefixtures("audits_with_figures")
 @pytest.mark.parametrize(
     "template",
     [name for name in sorted(templates()) if not any(part.data for part in parts_of(name).values())],

@@ -113,6 +113,7 @@ def test_a_level_can_show_another_field(make):
     assert shown == {"forward": ["flower", "garden"], "backward": ["garden", "flower"]}
 
 
+@pytest.mark.usefixtures("audits_with_figures")
 def test_the_audit_sees_texts_once(make):
     built = build_study(make())
     assert "soa" not in built.audit_page.read_text("utf-8")

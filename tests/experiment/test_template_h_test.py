@@ -260,6 +260,8 @@ def test_the_image_arm_runs_from_a_folder_to_text_beside_pictures(tmp_path, shar
             shared / "data",
             *SMALL,
             *FEW,
+            ("k14: {exemplars: 14}", "k6: {exemplars: 6}"),
+            ("[k14 - k4]", "[k6 - k4]"),
             ("tasks: [rhyme, uppercase]", "tasks: [uppercase]"),
             ('guesser: {use: "baseline:random"}', who),
             ("between: [human]", "between: [reads, looks]"),
