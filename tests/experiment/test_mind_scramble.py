@@ -29,6 +29,8 @@ SOME = (
     *("DEL-INT_1", "WORD-REO-ALL", "SENT-REO-ALL"),
 )
 UNPLANNED = ("summarise", "translate")
+REPORTED = ("boolq", "gsm8k", "mbpp", "rectify", "squad", "summarise")
+"""One part of each way to score: csqa is scored as squad is, and translate as summarise."""
 ONCE = {"replicates: 3": "replicates: 1"}
 LEVELS = {"BASE": 1, "REO": 8, "DEL": 6, "INS": 6, "WORD": 3, "SENT": 3}
 
@@ -154,10 +156,13 @@ def test_every_part_runs_with_simulated_people_and_a_local_model(tmp_path, share
     worked("simulate", folder, "--readers", "2")
     if part == "mbpp":
         worked("score", folder, "--execute", "--model", "tiny")
+    if part not in REPORTED:
+        worked("export", folder, "--out", tmp_path / "out")
+        return
     worked("report", folder)
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     assert 'id="mind-scramble"' in page
-    assert ("wrods score --similarity" in page) == (part in ("summarise", "translate"))
+    assert ("wrods score --similarity" in page) == (part == "summarise")
     assert "Simulated readers" in page
 
 
