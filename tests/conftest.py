@@ -30,7 +30,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when the hub's package is imported, s
 
 ROOT = Path(__file__).resolve().parent.parent
 PATIENCE_S = 60.0
-"""How long a wait lasts that ends as soon as it succeeds: a machine that runs the tests may be slow and busy."""
+"""Timeout in seconds of waits that end as soon as something happens: the machine may be slow and busy."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -119,7 +119,7 @@ def chromium() -> Iterator[Any]:
 
 
 def new_context(browser: Any, **given: Any) -> Any:
-    """Return a new set of tabs of a browser, for which everything that is waited for may take its time."""
+    """Return a new browser context whose waits time out after ``PATIENCE_S``."""
     context = browser.new_context(**({"viewport": {"width": 1366, "height": 768}} | given))
     context.set_default_timeout(1000 * PATIENCE_S)
     return context

@@ -35,7 +35,7 @@ def commands(document: Path) -> list[str]:
 
 
 TOGETHER = ("README.md", "study.md", "measures.md")
-"""Pages that make the same study under two names; what one has done with it is not done again for the next."""
+"""Pages that make the same study; a command that one page has run is not run again for the next."""
 LONG = {"README.md", "analyse.md", "mixed-inference.md", "power.md"}
 """Pages whose commands take more than some ten seconds: whole demos, reports, simulations."""
 FEWER = (
@@ -44,7 +44,7 @@ FEWER = (
     (re.compile(r"\bpositions\b"), "my-study"),
     (re.compile(r"(?m) +# .*$"), ""),
 )
-"""What is the same for a test in less time."""
+"""Replacements that make commands quicker or alike without changing what they show."""
 
 
 def script_of(*documents: Path) -> str:

@@ -1,4 +1,4 @@
-"""What tests read in a chapter of a report: tables by name, rows under a head, figures, and paragraphs as plain words."""
+"""Parts of a report's chapter that tests read: tables by name, rows under a head, figures, and paragraphs as plain words."""
 
 from __future__ import annotations
 

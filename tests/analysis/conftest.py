@@ -1,9 +1,9 @@
-"""Handover folders of a small letter-position study, and one full report of it."""
+"""Export folders of a small letter-position study, and one full report of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,10 +27,8 @@ Make = Callable[..., Path]
 
 
 def planned_analyses(tables: Tables, *, companion: bool = True) -> list[Analysis]:
-    """Carry out what a study plans, and nothing that is explored; without the mixed models beside shares if told so."""
-    with pytest.MonkeyPatch.context() as patch:
-        if not companion:
-            patch.setattr(plan_runner, "_of_people", lambda *_: None)
+    """Carry out what a study plans, not what is explored; ``companion=False`` leaves out the mixed models that check shares."""
+    with nullcontext() if companion else no_companions():
         return carry_out_all([plan for plan in plans(tables) if plan.planned], tables)
 
 
@@ -69,10 +67,18 @@ def without_figures() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def no_companions() -> Iterator[None]:
+    """Fit no mixed models that check differences in shares: a test of these differences alone needs none."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plan_runner, "_of_people", lambda *_: None)
+        yield
+
+
 @pytest.fixture
-def without_companions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fit no mixed models beside differences in shares: a test of these differences alone needs none."""
-    monkeypatch.setattr(plan_runner, "_of_people", lambda *_: None)
+def without_companions() -> Iterator[None]:
+    with no_companions():
+        yield
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def decision_rows(shared: Path, *, words: bool = False) -> pd.DataFrame:
 
 
 def study(folder: Path, shared: Path, people: int = 124) -> Path:
-    """Write the handover of some or all people, with a planned comparison of times and bounds of 200 ms and 10 s."""
+    """Write the export of some or all people, with a planned comparison of times and bounds of 200 ms and 10 s."""
     rows = decision_rows(shared)
     rows = rows[rows["reader"].isin(rows["reader"].unique()[:people])]
     planned = {"speed": {"measure": "rt", "compare": "position", "between": ["human"], "contrasts": []}}

@@ -33,7 +33,7 @@ def study(**readers: Any) -> pd.DataFrame:
 
 
 def analysed(handover: Make, rows: pd.DataFrame, **changes: Any) -> Analysis:
-    """Carry out the plan above, with changes, on these trials; beside it a model that is soon fitted."""
+    """Carry out the plan above, with changes, on these trials; the model that checks it is quick to fit."""
     planned = {"cost of reading": {**PLANNED["cost of reading"], "formula": SMALL, **changes}}
     (analysis,) = planned_analyses(load(handover(rows, dictionary={"planned": planned})))
     return analysis

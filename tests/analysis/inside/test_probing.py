@@ -56,7 +56,7 @@ def test_an_answer_is_found_in_the_layers_and_conditions_where_it_is_planted_and
 def test_chance_of_a_condition_that_is_predicted_is_how_often_the_probe_takes_a_trial_for_it(
     tmp_path: Path,
 ) -> None:
-    """Where states are the same in all trials the probe gives one label throughout, and is right in all trials of it by chance."""
+    """If states are the same in all trials, the probe gives one label throughout and is right by chance in all trials of it."""
     data = probing_study(
         tmp_path, items=60, layers=3, probing={"predict": ["condition"], "penalties": [0.01], "controls": 0}
     )

@@ -1,4 +1,4 @@
-"""What kinds of columns a model takes: objects, dates, truth values, words of any alphabet, vectors beside the data."""
+"""Kinds of columns that a model takes: objects, dates, truth values, words of any alphabet, vectors outside the table."""
 
 from __future__ import annotations
 

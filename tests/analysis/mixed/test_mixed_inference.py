@@ -1,4 +1,4 @@
-"""What inference promises where no reference is at hand: identities, edges, refusals, reproducibility."""
+"""Properties of inference for which there is no reference: identities, edges, refusals, reproducibility."""
 
 from __future__ import annotations
 

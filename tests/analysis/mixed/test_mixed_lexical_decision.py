@@ -13,7 +13,7 @@ from analysis.mixed import Fit, fit, simulate
 
 PARTS = "t * f + (1 + t * f | participant) + (1 + f | string)"
 REFITS = 20
-"""Of each some seconds; the page tells of more (``tests/benchmarks/bench_mixed_bootstrap.py``)."""
+"""Of each some seconds; the page reports more (``tests/benchmarks/bench_mixed_bootstrap.py``)."""
 
 
 @pytest.fixture(scope="module")

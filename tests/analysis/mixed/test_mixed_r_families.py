@@ -1,4 +1,4 @@
-"""Models of fixed effects alone are R's; times on their own scale are glmmTMB's by default and glmer's on request, and why so."""
+"""Models of fixed effects alone are R's; times on their own scale are glmmTMB's by default and glmer's on request."""
 
 from __future__ import annotations
 

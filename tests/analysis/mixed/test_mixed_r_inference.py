@@ -1,4 +1,4 @@
-"""Inference beside R itself where no reference fit is: unbalanced data, new rows, offsets, logs, signal detection."""
+"""Inference compared with R itself where there is no reference fit: unbalanced data, new rows, offsets, logs, signal detection."""
 
 from __future__ import annotations
 

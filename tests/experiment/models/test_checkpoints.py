@@ -1,4 +1,4 @@
-"""What may stand under ``use:``, what a user is told when a model cannot be had, and what pins a checkpoint."""
+"""Values of ``use:``, the errors for models that cannot be loaded, and what pins a checkpoint."""
 
 from __future__ import annotations
 

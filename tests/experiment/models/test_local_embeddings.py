@@ -1,4 +1,4 @@
-"""Vectors of texts: each once, kept by its hash, the same from here, from a server and from the library of a packaged model."""
+"""Embeddings of texts: computed once, stored by hash, the same locally, from a server and from a packaged model's own library."""
 
 from __future__ import annotations
 

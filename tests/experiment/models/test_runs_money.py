@@ -1,4 +1,4 @@
-"""Prices, and what a run says that it spent, beside what the server bills."""
+"""Prices, and the spending that a run reports, compared with what the server bills."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no answer, hardly one, or too long to be asked for concerns one trial: the run goes on, and all is told once."""
+"""Replies without an answer and prompts that are too long concern one trial each: the run continues and reports each fault once."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_a_conversation_that_grows_too_long_ends_and_is_not_asked_again(tmp_path
 
 
 class Talk:
-    """As much of a session as is looked at."""
+    """The part of a session that the test reads."""
 
     def __init__(self, context: str, practice: str = "none") -> None:
         self.manner = type("PromptingSettings", (), {"context": context, "practice": practice})()

@@ -25,9 +25,9 @@ CORPUS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def short_collections() -> Iterator[None]:
-    """Let garbage collections that are asked for walk through young objects alone: a whole suite has a million old ones.
+    """Limit explicit garbage collections to young objects: a whole suite has a million old ones.
 
-    Where memory runs out, a model collects garbage at each try.
+    When memory runs out, a model collects garbage at each attempt.
     """
     whole = gc.collect
     with pytest.MonkeyPatch.context() as patched:

@@ -313,7 +313,7 @@ class Running:
 
 @pytest.fixture(scope="session", autouse=True)
 def _compile_addresses_once() -> Iterator[None]:
-    """Let the applications of all tests share the code that writes their addresses: it takes most of making one."""
+    """Share Werkzeug's compiled URL builders among the applications of all tests: compiling takes most of making one."""
     compiled: dict[tuple[object, ...], Any] = {}
     compile_one = Rule._compile_builder
 

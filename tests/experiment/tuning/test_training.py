@@ -1,4 +1,4 @@
-"""What holds of a training on this machine: it helps, goes on after any end, refuses what it cannot do, and is reported."""
+"""Training on this machine: it helps, resumes after any interruption, refuses what it cannot do, and is reported."""
 
 from __future__ import annotations
 

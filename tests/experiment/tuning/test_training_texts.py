@@ -1,4 +1,4 @@
-"""What is trained on: scrambled samples alike under every rule, users' files, and lines of H-TEST without the study's texts."""
+"""Training texts: scrambled samples alike under every rule, users' files, and lines of H-TEST without the study's texts."""
 
 from __future__ import annotations
 
