@@ -144,9 +144,12 @@ def _migrate_once() -> Iterator[None]:
 _DRAWINGS = audit_page.drawings
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _draw_no_figures_of_audits() -> Iterator[None]:
-    """Leave out the figures of an audit's page, which take nine tenths of the time of a small build."""
+    """Leave out the figures of an audit's page, which take nine tenths of the time of a small build.
+
+    Not for the whole session: tests of other folders run in the same process.
+    """
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(audit_page, "drawings", lambda audit: ())
         yield
