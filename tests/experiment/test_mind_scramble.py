@@ -138,7 +138,7 @@ def test_programs_are_judged_by_their_tests_and_stay_judged(tmp_path, shared):
 @pytest.mark.shared
 @pytest.mark.parametrize("part", PARTS)
 def test_every_part_runs_with_simulated_people_and_a_local_model(tmp_path, shared, part):
-    model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE)
+    model = tiny_llama(tmp_path / "model", template=CHAT_TEMPLATE, max_position_embeddings=4096)
     local = f'tiny: {{use: "hf:{model}", device: cpu, max_tokens: 8}}\n    oracle:'
     edits = {"oracle:": local, **ONCE}
     folder = made(
@@ -162,7 +162,7 @@ def test_every_part_runs_with_simulated_people_and_a_local_model(tmp_path, share
     worked("report", folder)
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     assert 'id="mind-scramble"' in page
-    assert ("wrods score --similarity" in page) == (part == "summarise")
+    assert "wrods score --similarity" not in page  # random text follows no format: there is nothing to score
     assert "Simulated readers" in page
 
 
