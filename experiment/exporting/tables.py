@@ -23,21 +23,21 @@ from dataclasses import dataclass
 from functools import cache
 from heapq import merge
 from importlib import resources
-from itertools import groupby, islice
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from sqlalchemy import Connection, Select, and_, select
+from sqlalchemy import Connection, Select, select
 
 from analysis.plan import read_times
 from experiment.columns import Column, region_columns, trial_columns
 from experiment.completions import asks_for_completions, cloze_of, given_completions
 from experiment.exporting.dictionary import participant_rows, read_answers
-from experiment.models.engine import UNFINISHED
-from experiment.procedure import accepted, trials_of
+from experiment.models.runs.remaining_work import UnansweredTrial, unanswered_trials
+from experiment.procedure import accepted
 from experiment.procedure.plan_builder import STEP_NAME
 from experiment.rating import rater_numbers
 from experiment.scoring.similarities import SIMILARITY_COLUMNS, has_similarities, similarity_rows
@@ -274,7 +274,7 @@ def trial_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield a study's trials, session by session, with the columns of the trials table and of the factors.
 
-    They include models' trials that ended in an error (:func:`failed_trials`). Rows stream from the store; only sessions and
+    They include models' trials that ended in an error (:func:`unanswered_trials`). Rows stream from the store; only sessions and
     exclusions are in memory. Rows have more than these columns: select by name. ``own``: the study's own trial types, for the
     columns of their fields.
     """
@@ -287,8 +287,10 @@ def trial_rows(
         key = trial["session_id"]
         return str(sessions[key]["created_at"]), key, trial["trial_index"], trial["attempt"]
 
-    stored, failed = records.trials_with_scores(connection, study), failed_trials(connection, study)
-    for trial in merge(stored, failed, key=place):
+    unanswered = unanswered_trials(connection, study, (*_OF_LAST_CALL, "work_key", "cost_usd"))
+    for trial in merge(
+        records.trials_with_scores(connection, study), map(_unanswered_row, unanswered), key=place
+    ):
         yield _flat(trial, sessions[trial["session_id"]], excluded) | _recorded_values(own, trial["recorded"])
 
 
@@ -327,51 +329,21 @@ _SCORE = ("response", "response_status", "correct", "score", "scorer", "scorer_v
 Row = dict[str, Any]
 
 
-def failed_trials(connection: Connection, study: str) -> Iterator[Row]:
-    """Yield the trials whose last call failed and that have no answer, in the order of sessions and trials."""
-    same_trial = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
-    query = (
-        select(
-            *(calls.c[name] for name in TRIAL_KEY),
-            *(calls.c[name] for name in (*_OF_LAST_CALL, "status", "work_key", "cost_usd")),
-        )
-        .join(sessions, sessions.c.session_id == calls.c.session_id)
-        .join(trials, same_trial, isouter=True)
-        # a finished session has all its trials, so the calls of most studies are not read
-        .where(
-            sessions.c.study == study,
-            sessions.c.state != "finished",
-            trials.c.session_id.is_(None),
-            calls.c.trial_index.is_not(None),
-        )
-        .order_by(sessions.c.created_at, *(calls.c[name] for name in TRIAL_KEY), calls.c.call_id)
-    )
-    with connection.execute(query.execution_options(yield_per=500)) as result:
-        for session_id, of_session in groupby(result.mappings(), key=lambda call: str(call["session_id"])):
-            planned: dict[int, Mapping[str, Any]] | None = None
-            for _, of_trial in groupby(of_session, key=lambda call: (call["trial_index"], call["attempt"])):
-                calls_of_trial = [dict(call) for call in of_trial]
-                if calls_of_trial[-1]["status"] not in UNFINISHED:
-                    continue  # a step before the answer, after which the run ended
-                if planned is None:
-                    plan = connection.scalar(
-                        select(sessions.c.plan).where(sessions.c.session_id == session_id)
-                    )
-                    planned = {trial["trial_index"]: trial for trial in trials_of(plan or {"screens": []})}
-                yield _row(calls_of_trial, planned[calls_of_trial[-1]["trial_index"]])
-
-
-def _row(calls_of_trial: Sequence[Mapping[str, Any]], planned: Mapping[str, Any]) -> Row:
-    last = calls_of_trial[-1]
-    costs = [call["cost_usd"] for call in calls_of_trial if call["cost_usd"] is not None]
+def _unanswered_row(trial: UnansweredTrial) -> Row:
+    last, of_calls = trial.last, trial.calls
+    costs = [call["cost_usd"] for call in of_calls if call["cost_usd"] is not None]
     return {
         **dict.fromkeys((*(column.key for column in trials.c), *_SCORE)),
-        **records.planned_columns(planned),
-        **{name: last[name] for name in (*TRIAL_KEY, *_OF_LAST_CALL)},
-        "work_key": None if last["work_key"] is None else str(last["work_key"]).partition(":")[0],
+        **({name: last[name] for name in _OF_LAST_CALL} if of_calls else {}),
+        **records.planned_columns(trial.planned),
+        **{name: last[name] for name in ("session_id", "attempt")},
+        "work_key": None
+        if last["work_key"] is None or not of_calls
+        else str(last["work_key"]).partition(":")[0],
         "cost_usd": sum(costs) if costs else None,
         "response_status": last["status"],
         "timed_out": False,
+        "created_at": last["created_at"],
         "received_at": last["created_at"],
     }
 

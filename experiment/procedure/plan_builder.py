@@ -810,6 +810,16 @@ def trials_of(plan: Mapping[str, Any]) -> list[PlannedTrial]:
     return [trial for screen in plan["screens"] for trial in screen.get("trials", [])]
 
 
+def with_further_answers(trials: Sequence[PlannedTrial]) -> list[list[PlannedTrial]]:
+    """Return each trial with those of its further answers."""
+    groups: list[list[PlannedTrial]] = []
+    for trial in trials:
+        if STEP_NAME not in trial:
+            groups.append([])
+        groups[-1].append(trial)
+    return groups
+
+
 def participant_view(plan: Mapping[str, Any], *, is_preview: bool = False) -> Plan:
     """Return what a browser may know of a plan: the contents of its page, and the answers of practice trials only.
 

@@ -20,7 +20,7 @@ from experiment.lists import SessionPlace
 from experiment.models.engine import Reply
 from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.models.planning.session import ModelSession, SessionTaker, TrialFeedback
-from experiment.people.lab.stations import _tests
+from experiment.people.lab.stations import _unfinished
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.plan_builder import PlanBuilder
 from experiment.rating import answers_of, rating_for
@@ -31,6 +31,8 @@ from experiment.study import Study
 from experiment.study.study import study_plan
 from stimuli.errors import UserError
 from tests.experiment.commands import wrods
+from tests.experiment.models.running import remote, status_of
+from tests.scripted_openai import ScriptedOpenAI
 
 CHOOSE = '- choose: {show: question, keys: {"Yes": j, "No": f}, only: question}'
 CONFIDENCE = '- rate: {name: confidence, ask: "How sure are you?", points: [guessing, unsure, certain]}'
@@ -342,4 +344,70 @@ def test_raters_see_free_answers_of_a_step_whatever_other_steps_ask_for(
 
 def test_a_station_counts_trials_without_their_further_answers(asked: Callable[..., Study]) -> None:
     study = asked(CHOOSE, CONFIDENCE, GUESS)
-    assert len(_tests(plan_session(study, study.items, list_id=1))) == 6
+    plan = plan_session(study, study.items, list_id=1)
+    trials = trials_of(plan)
+
+    def store(*chosen: dict[str, Any]) -> Callable[[Any], None]:
+        def write(connection: Any) -> None:
+            if chosen == (trials[0],):
+                records.create_session(
+                    connection, plan, reader_kind="human", reader="P1", session_id="f" * 32
+                )
+            for trial in chosen:
+                row = records.planned_columns(trial) | {"session_id": "f" * 32, "response_raw": "Yes"}
+                records.store_trial(connection, row, (), score_trial(trial, "Yes"))
+
+        return write
+
+    with open_store(study.folder) as opened:
+        for given, following in ((trials[:1], 1), (trials[1:-1], 6), (trials[-1:], 7)):
+            opened.write(store(*given)).result()
+            with opened.read() as connection:
+                row = records.session(connection, "f" * 32)
+                left = _unfinished(connection, dict(row or {}))
+            assert (left.next_trial, left.trials) == (following, 6)
+
+
+LONG = (
+    "400",
+    "This model's maximum context length is 64 tokens. However, your messages resulted in 90 tokens.",
+)
+
+
+@pytest.mark.parametrize("fault", [("400", "flagged"), LONG])
+def test_a_further_answer_whose_trial_brought_no_answer_is_missing_too(
+    asked: Callable[..., Study], fault: tuple[str, str]
+) -> None:
+    folder = asked(CHOOSE, CONFIDENCE, GUESS).folder
+
+    def said(body: dict[str, Any]) -> str:
+        question = str(body["messages"][-1]["content"])
+        return "certain" if "How sure" in question else "intact" if "changed?" in question else "Yes"
+
+    with ScriptedOpenAI(answer=said) as server:
+        file = folder / "study.yaml"
+        text = file.read_text("utf-8").replace('draws: {use: "baseline:random"}', remote("m", server))
+        file.write_text(text.replace(', all: {use: "baseline:oracle"}', ""), "utf-8")
+        server.always["cream 2"] = fault  # the main answer of one item, in the list that shows it so
+        wrods("run", folder)
+        sent = len(server.requests)
+        done = wrods("run", folder, "--json")
+        assert len(server.requests) - sent == (fault != LONG), "what was answered is not paid again"
+        (told,) = json.loads(done.stdout)["models"]
+        assert (told["planned"], told["stored_before"]) == (30, 27)
+        assert (told["left"], told["given_up"]) == ((0, 3) if fault == LONG else (3, 0)), (
+            "none of the three remains"
+        )
+        status = status_of(folder)
+        assert status["readers"][0]["unanswered"] == ({} if fault == LONG else {"error": 3})
+        assert status["readers"][0]["states"] == {"finished": 1, "ended" if fault == LONG else "started": 1}
+        assert wrods("export", folder, "--out", folder / "out").exit_code == 0
+        with (folder / "out" / "trials.csv").open(encoding="utf-8") as exported:
+            rows = [row for row in csv.DictReader(exported) if row["response_status"] == "error"]
+        assert [row["step_name"] for row in rows] == ["", "confidence", "guess"]
+        assert len({(row["session_id"], row["item_id"], row["plausibility"]) for row in rows}) == 1
+        server.always.clear()
+        sent = len(server.requests)
+        assert wrods("run", folder, *(["--ask-again"] if fault == LONG else [])).exit_code == 0
+        assert len(server.requests) - sent == 3
+        assert status_of(folder)["readers"][0]["states"] == {"finished": 2}

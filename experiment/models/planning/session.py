@@ -192,6 +192,14 @@ class ModelSession:
         """Return the trial of a work key."""
         return self.script.places[self._number(work_key.partition(":")[0])].trial
 
+    def trials_lost_with(self, work_key: str) -> list[PlannedTrial]:
+        """Return the trials that cannot be answered if a work key's is not: its own, and further answers about it."""
+        number = self._number(work_key.partition(":")[0])
+        end = number + 1
+        while self._person is None and self._is_further(end):
+            end += 1
+        return [place.trial for place in self.script.places[number:end]]
+
     def mark_of(self, work_key: str) -> str:
         """Return ``+as_shown`` if a text was to be restored and the reply has none, else an empty text."""
         return "+as_shown" if work_key in self._as_shown else ""

@@ -227,9 +227,9 @@ class Recording:
         if (reason := remaining_work.reason_of(session, request, reply)) is not None:
             outcome.given_up += self._left.get(session.session_id, 0)
             outcome.ended[reason] = outcome.ended.get(reason, 0) + 1
-        elif (fault := remaining_work.fault_of(session, request, reply)) is not None:
-            outcome.given_up += 1
-            outcome.too_long.append(fault)
+        elif faults := remaining_work.faults_of(session, request, reply):
+            outcome.given_up += len(faults)
+            outcome.too_long += faults.values()
             self.unanswered.answered(reply.work_key)
         elif reply.status in UNFINISHED:
             self.unanswered.add(session.session_id, session.trial_of(reply.work_key), request, reply)
@@ -277,11 +277,11 @@ class Recording:
                 "plugin_version": self._plugin, "created_at": moment,
             }  # fmt: skip
         why = remaining_work.reason_of(session, request, reply)
-        fault = None if why is not None else remaining_work.fault_of(session, request, reply)
+        faults = {} if why is not None else remaining_work.faults_of(session, request, reply)
         session_exists = session.session_id in self._there
         is_last = False
-        if row is not None or fault is not None:
-            left = self._left.get(session.session_id, 1) - 1
+        if row is not None or faults:
+            left = self._left.get(session.session_id, 1) - max(1, len(faults))
             self._left[session.session_id] = left
             is_last = left <= 0
         planned = len(session)
@@ -308,8 +308,8 @@ class Recording:
                 records.finish_session(connection, session.session_id)
             if why is not None:
                 end_session(connection, session.session_id, remaining_work.ENDED, why)
-            if fault is not None:
-                remaining_work.flag(connection, session.session_id, int(trial["trial_index"]), fault)
+            for index, fault in faults.items():
+                remaining_work.flag(connection, session.session_id, index, fault)
             if is_last:
                 remaining_work.close(connection, session.session_id, planned)
             return stored

@@ -13,20 +13,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select, update
 
 from experiment.models.api.retrying import without_texts
-from experiment.models.engine import Reply, Request
+from experiment.models.engine import UNFINISHED, Reply, Request
 from experiment.models.planning.session import ModelSession
+from experiment.procedure import trials_of
+from experiment.procedure.plan_builder import STEP_NAME, PlannedTrial, with_further_answers
 from experiment.store import Store, records
-from experiment.store.records import excluded_sessions
+from experiment.store.records import TEACHER_FORCED, excluded_sessions
 from experiment.store.session_activity import end_session
-from experiment.store.tables import flags, sessions, trials
+from experiment.store.tables import TRIAL_KEY, calls, flags, sessions, trials
 
 ENDED = "ended"
 """State of a session that ended without all of its trials."""
@@ -85,6 +87,15 @@ def fault_of(session: ModelSession, request: Request, reply: Reply) -> str | Non
         return None
     trial = session.trial_of(reply.work_key)
     return f"item {trial['item_id']} (trial {trial['trial_index']}): {str(reply.error).splitlines()[0][:300]}"
+
+
+def faults_of(session: ModelSession, request: Request, reply: Reply) -> dict[int, str]:
+    """Return the fault of a reply's trial, and with it of the further answers about it, by trial index."""
+    if (fault := fault_of(session, request, reply)) is None:
+        return {}
+    trial, *further = session.trials_lost_with(reply.work_key)
+    faults = {each["trial_index"]: f"{each[STEP_NAME]} of {fault}" for each in further}
+    return {trial["trial_index"]: fault, **faults}
 
 
 def flag(connection: Connection, session_id: str, trial_index: int, fault: str) -> None:
@@ -153,6 +164,60 @@ def ask_again(connection: Connection, study: str, reader: str) -> int:
         .returning(sessions.c.session_id)
     )
     return len(named | set(connection.scalars(opened)))
+
+
+@dataclass(frozen=True)
+class UnansweredTrial:
+    """A trial whose last call failed and that has no answer, or a further answer that was not requested for this reason."""
+
+    planned: PlannedTrial
+    last: Mapping[str, Any]  # the call that failed
+    calls: Sequence[Mapping[str, Any]]  # all calls of this trial
+
+
+def unanswered_trials(
+    connection: Connection, study: str, columns: Sequence[str] = ()
+) -> Iterator[UnansweredTrial]:
+    """Yield the unanswered trials of a study in the order of sessions and trials; calls have these columns and their status."""
+    same_trial = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
+    query = (
+        select(*(calls.c[name] for name in (*TRIAL_KEY, *columns, "status")), sessions.c.context)
+        .join(sessions, sessions.c.session_id == calls.c.session_id)
+        .join(trials, same_trial, isouter=True)
+        # a finished session has all its trials, so the calls of most studies are not read
+        .where(
+            sessions.c.study == study,
+            sessions.c.state != "finished",
+            trials.c.session_id.is_(None),
+            calls.c.trial_index.is_not(None),
+        )
+        .order_by(sessions.c.created_at, *(calls.c[name] for name in TRIAL_KEY), calls.c.call_id)
+    )
+    with connection.execute(query.execution_options(yield_per=500)) as result:
+        for session_id, of_session in groupby(result.mappings(), key=lambda call: str(call["session_id"])):
+            calls_of = {
+                int(index): [dict(call) for call in of_trial]
+                for index, of_trial in groupby(of_session, key=lambda call: call["trial_index"])
+            }
+            # other calls are a step before the answer, after which the run ended
+            failed = {index for index, each in calls_of.items() if each[-1]["status"] in UNFINISHED}
+            if failed:
+                plan = connection.scalar(select(sessions.c.plan).where(sessions.c.session_id == session_id))
+                yield from _unanswered_of(plan or {"screens": []}, calls_of, failed)
+
+
+def _unanswered_of(
+    plan: Mapping[str, Any], calls_of: Mapping[int, Sequence[Mapping[str, Any]]], failed: Collection[int]
+) -> Iterator[UnansweredTrial]:
+    for group in with_further_answers(trials_of(plan)):
+        last: Mapping[str, Any] | None = None  # without its answer, nothing more is requested about the item
+        for trial in group:
+            of_trial = calls_of.get(trial["trial_index"], [])
+            if trial["trial_index"] in failed:
+                last = of_trial[-1]
+            elif last is None or last["context"] == TEACHER_FORCED:
+                continue
+            yield UnansweredTrial(trial, last, of_trial)
 
 
 def reasons_of(connection: Connection, session_ids: Iterable[str]) -> dict[str, int]:

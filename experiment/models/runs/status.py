@@ -14,14 +14,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, insert, select, update
+from sqlalchemy import Connection, and_, case, func, insert, select, update
 
 from experiment.models.api.probe import UNTRIED
 from experiment.models.engine import ANSWERS, UNFINISHED
-from experiment.models.runs.remaining_work import ENDED, Survey, never_trials
+from experiment.models.runs.remaining_work import ENDED, Survey, flagged, unanswered_trials
 from experiment.store import Store, records
 from experiment.store.records import EXCLUDED, excluded_sessions, exclusions
-from experiment.store.tables import TRIAL_KEY, calls, flags, runs, scores, sessions, trials
+from experiment.store.tables import TRIAL_KEY, calls, runs, scores, sessions, trials
 from stimuli.errors import UserError
 
 PEOPLE = ("human", "simulated")
@@ -41,7 +41,7 @@ def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
 
     ``reader``, ``reader_kind``; ``sessions``, ``states`` and ``trials`` that count; ``excluded``: by ``reason`` the numbers of
     whole ``sessions`` and of ``trials``, including those in sessions that count; ``unanswered``: requested trials without an
-    answer yet, by the status of the last call.
+    answer yet and further answers that wait for theirs, by the status of the last call.
     """
     readers: dict[tuple[str, str], dict[str, Any]] = {}
     for row in _standing(connection, study):
@@ -50,9 +50,9 @@ def readers_of(connection: Connection, study: str) -> list[dict[str, Any]]:
         reader["trials"] += int(row.trials or 0)
         reader["states"][row.state] = reader["states"].get(row.state, 0) + int(row.sessions)
     _take_excluded(connection, study, readers)
-    for row in _unanswered(connection, study):
+    for row, status in _unanswered(connection, study):
         counts = _reader(readers, row)["unanswered"]
-        counts[str(row.status)] = counts.get(str(row.status), 0) + int(row.n)
+        counts[status] = counts.get(status, 0) + 1
     return [readers[key] for key in sorted(readers)]
 
 
@@ -140,38 +140,25 @@ def _sessions(connection: Connection, names: list[str], at_once: int = 500) -> I
         yield from connection.execute(query).all()
 
 
-def _unanswered(connection: Connection, study: str) -> Iterator[Any]:
-    """Yield counts of trials whose last call failed and that have no answer, by reader and status."""
-    of_study = select(sessions.c.session_id).where(sessions.c.study == study)
-    never = never_trials(flags.c.session_id.in_(of_study)).subquery()
-    is_never = and_(never.c.session_id == calls.c.session_id, never.c.trial_index == calls.c.trial_index)
-    same_trial: ColumnElement[bool] = and_(*(trials.c[name] == calls.c[name] for name in TRIAL_KEY))
-    last = (
-        select(func.max(calls.c.call_id).label("call_id"))
-        .join(sessions, sessions.c.session_id == calls.c.session_id)
-        .join(trials, same_trial, isouter=True)
-        .join(never, is_never, isouter=True)
-        # a finished session has all its trials, and the rest of one that has ended is reported separately
-        .where(
-            sessions.c.study == study,
-            sessions.c.state.not_in(("finished", ENDED)),
-            never.c.session_id.is_(None),
-            sessions.c.session_id.not_in(excluded_sessions()),
-            trials.c.session_id.is_(None),
-            calls.c.trial_index.is_not(None),
-        )
-        .group_by(*(calls.c[name] for name in TRIAL_KEY))
-        .subquery()
+def _unanswered(connection: Connection, study: str) -> Iterator[tuple[Any, str]]:
+    """Yield the session and the status of each unanswered trial that the same command would request again."""
+    # the rest of a session that has ended is reported separately
+    query = select(
+        sessions.c.session_id, sessions.c.reader_kind, sessions.c.reader, sessions.c.is_pilot
+    ).where(
+        sessions.c.study == study,
+        sessions.c.state != ENDED,
+        sessions.c.session_id.not_in(excluded_sessions()),
     )
-    grouping = (sessions.c.reader_kind, sessions.c.reader, sessions.c.is_pilot, calls.c.status)
-    query = (
-        select(*grouping, func.count().label("n"))
-        .join(last, last.c.call_id == calls.c.call_id)
-        .join(sessions, sessions.c.session_id == calls.c.session_id)
-        .where(calls.c.status.in_(UNFINISHED))
-        .group_by(*grouping)
-    )
-    yield from connection.execute(query)
+    by_id = {row.session_id: row for row in connection.execute(query)}
+    unanswered = [
+        (str(trial.last["session_id"]), trial.planned["trial_index"], str(trial.last["status"]))
+        for trial in unanswered_trials(connection, study)
+    ]
+    never = flagged(connection, sorted({session_id for session_id, _, _ in unanswered}))
+    for session_id, index, status in unanswered:
+        if session_id in by_id and index not in never.get(session_id, ()):
+            yield by_id[session_id], status
 
 
 @dataclass

@@ -17,7 +17,7 @@ from experiment.people.lab.settings import Lab, is_experimenter, number_of, pin_
 from experiment.people.response_intake import Departed, Problem, leave_unagreed, read_body
 from experiment.people.server_state import this_site
 from experiment.people.service import StudyService
-from experiment.procedure.plan_builder import STEP_NAME
+from experiment.procedure.plan_builder import trials_of, with_further_answers
 from experiment.store import StoreError, records, session_activity
 from experiment.store.assignment import number_is_taken
 from experiment.store.tables import sessions
@@ -88,7 +88,7 @@ def end_unfinished(
 def _unfinished(connection: Connection, row: Mapping[str, Any]) -> Unfinished:
     tests = _tests(row["plan"])
     done = {index for index, _ in records.done_keys(connection, str(row["session_id"]))}
-    waiting = [place for place, index in enumerate(tests, start=1) if index not in done]
+    waiting = [place for place, indices in enumerate(tests, start=1) if not done.issuperset(indices)]
     return Unfinished(
         participant=str(row["participant_id"]),
         next_trial=waiting[0] if waiting else len(tests) + 1,
@@ -98,13 +98,10 @@ def _unfinished(connection: Connection, row: Mapping[str, Any]) -> Unfinished:
     )
 
 
-def _tests(plan: Mapping[str, Any]) -> list[int]:
-    return [
-        trial["trial_index"]
-        for screen in plan["screens"]
-        for trial in screen.get("trials", ())
-        if not trial.get("is_practice") and STEP_NAME not in trial
-    ]
+def _tests(plan: Mapping[str, Any]) -> list[list[int]]:
+    """Return the indices of each test trial and its further answers."""
+    tests = [trial for trial in trials_of(plan) if not trial.get("is_practice")]
+    return [[trial["trial_index"] for trial in group] for group in with_further_answers(tests)]
 
 
 SWITCHES = (
