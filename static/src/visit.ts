@@ -114,7 +114,8 @@ export class Visit {
     this.presence = this.attend(session);
     if (isNewPage && progress.begun) {
       if (!(await this.start.welcomeBack(this.ticket()?.participant ?? null))) return this.startAnew();
-      await this.note("resume", {});
+      const { pendingFurther } = progress;
+      await this.note("resume", pendingFurther ? { trial_index: pendingFurther.trial_index } : {});
     }
     const { config, messages } = this;
     const { ending, words } = await conductPlan(session.plan, this.frame, messages, progress, this.recorder(session), {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.browser.plans import (
@@ -192,3 +194,37 @@ def test_who_keeps_missing_the_instructions_is_thanked_and_ends(opened):
     assert violations(page) == []
     assert not server.trials
     assert server.posts("/finish")[-1].body["completed"] is False
+
+
+def test_after_a_reload_between_two_answers_the_same_screens_follow_and_it_is_recorded(opened):
+    confidence = {"labels": ["unsure", "sure"], "responses": ["1", "2"], "keys": ["1", "2"]}
+    late, more = feedback("late", "600 ms"), {"interval_ms": 0, "fixation_ms": 0}
+    trials = [
+        each
+        for index in (0, 2)
+        for each in (
+            trial(index, [choose(time_limit_ms=500)]),
+            trial(
+                index + 1,
+                [rate("The dog barks.", ask="How sure are you?", **confidence)],
+                step_name="sure",
+                **more,
+            ),
+        )
+    ]
+    server, page = opened(block(trials, feedback=late))
+    screens = []
+    for is_reloaded in (False, True):
+        trial_shown(page, "rate", "The dog barks.")  # the time of the choice before it is over
+        if is_reloaded:
+            page.reload()
+            leave(page.get_by_role("heading", name=TEXTS["resume_title"]))
+            trial_shown(page, "rate", "The dog barks.")
+        screens.append(re.sub(r"stimulus-\d+", "", page.locator(".trial.rate").inner_html()))
+        page.keyboard.press("2")
+        page.get_by_role("heading", name=TEXTS["feedback_late"]).wait_for()
+    finished(page, server)
+    assert screens[0] == screens[1]
+    assert [(one["trial_index"], one["attempt"]) for one in told(server)] == [(0, 1), (2, 1)]
+    assert server.event("resume") == {"trial_index": 3}
+    assert sorted(server.trials) == [(0, 1), (1, 1), (2, 1), (3, 2)]

@@ -7,15 +7,6 @@ import type { Feedback, PlannedTrial, Verdict } from "./plan";
 import { isCorrect } from "./practice";
 import type { Conduct, Node } from "./session";
 
-/** A verdict, with the trial that it is about; `verdict` is null where nothing is told. */
-export interface Judged {
-  trial: PlannedTrial;
-  attempt: number;
-  verdict: Verdict | null;
-  /** The right answer, where it may be told. */
-  answer: string | null;
-}
-
 /** What is told of a practice trial, by the key that its plan holds. */
 export function judgeHere(feedback: Feedback, trial: PlannedTrial, payload: TrialPayload, language: string): Verdict | null {
   if (payload.timed_out && feedback.late) return "late";
@@ -47,11 +38,11 @@ export async function judgeThere(
   return verdict;
 }
 
-export function feedbackNode(feedback: Feedback, language: string, conduct: Conduct, judged: () => Judged | null): Node {
-  const { messages, recorder } = conduct;
-  const told = (): Verdict => judged()!.verdict!;
+/** What is told of a trial, behind its further answers. */
+export function feedbackNode(feedback: Feedback, trial_index: number, language: string, { messages, progress, recorder }: Conduct): Node {
+  const told = (): Verdict => progress.judgedOf(trial_index)!.verdict!;
   const text = (): string | null => {
-    const { verdict, answer } = judged()!;
+    const { verdict, answer } = progress.judgedOf(trial_index)!;
     if (verdict !== "correct" && answer !== null) return fill(feedback.words.answer, { answer });
     return feedback.words[told()].text;
   };
@@ -63,13 +54,10 @@ export function feedbackNode(feedback: Feedback, language: string, conduct: Cond
     for_ms: feedback.for_ms,
     language,
     messages,
-    on_finish: async (data: FeedbackData) => {
-      const { trial, attempt } = judged()!;
-      const { onset_ts, duration } = data;
-      const about = { trial_index: trial.trial_index, attempt };
-      await recorder.event("feedback", { ...about, told: data.told, shown: true, reason: null, onset_ts, duration });
+    on_finish: async ({ told, onset_ts, duration }: FeedbackData) => {
+      const { attempt } = progress.judgedOf(trial_index)!;
+      await recorder.event("feedback", { trial_index, attempt, told, shown: true, reason: null, onset_ts, duration });
     },
   };
-  return { timeline: [node], conditional_function: () => (judged()?.verdict ?? null) !== null };
+  return { timeline: [node], conditional_function: () => progress.judgedOf(trial_index) !== null };
 }
-

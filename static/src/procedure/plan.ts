@@ -185,6 +185,12 @@ export function isFurther(trial: PlannedTrial | undefined): boolean {
   return trial?.step_name !== undefined;
 }
 
+/** The index of the trial that a further answer is about; of any other trial its own. */
+export function aboutTrial(trials: readonly PlannedTrial[], place: number): number {
+  while (isFurther(trials[place])) place -= 1;
+  return trials[place]!.trial_index;
+}
+
 /** One showing of a trial. */
 export type TrialKey = [trial_index: number, attempt: number];
 

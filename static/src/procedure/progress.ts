@@ -5,7 +5,16 @@
  * pass through practice.
  */
 
-import { type Answer, type Plan, type PlannedTrial, type QuestionsScreen, type Screen, type TrialKey, trialsOf } from "./plan";
+import { type Answer, isFurther, type Plan, type PlannedTrial, type QuestionsScreen, type Screen, type TrialKey, trialsOf, type Verdict } from "./plan";
+
+/** A verdict, with the trial that it is about; `verdict` is null where nothing is told. */
+export interface Judged {
+  trial_index: number;
+  attempt: number;
+  verdict: Verdict | null;
+  /** The right answer, where it may be told. */
+  answer: string | null;
+}
 
 interface Kept {
   /** Screens gone through, by their place in the plan. */
@@ -16,6 +25,8 @@ interface Kept {
   answered: Record<number, number>;
   /** Practice by place in the plan: the pass under way and what was answered in it. */
   practice: Record<number, { pass: number; correct: Record<number, boolean> }>;
+  /** The latest verdict, which is told only after further answers. */
+  judged?: Judged;
   /** What screens that set something up came to. */
   remarks: Record<string, string>;
   /** Answers to questions on which it depends what is asked later. */
@@ -155,6 +166,23 @@ export class Progress {
   judgePractice(place: number, trial: PlannedTrial, correct: boolean): void {
     this.practice(place).correct[trial.trial_index] = correct;
     this.save();
+  }
+
+  judge(judged: Judged): void {
+    this.kept.judged = judged;
+    this.save();
+  }
+
+  /** What is told of a trial; null for nothing. */
+  judgedOf(trial_index: number): Judged | null {
+    const { judged } = this.kept;
+    return judged?.trial_index === trial_index && judged.verdict !== null ? judged : null;
+  }
+
+  /** The further answer that is given next, where its trial was answered before this page was loaded. */
+  get pendingFurther(): PlannedTrial | undefined {
+    const trials = this.plan.screens.flatMap(trialsOf);
+    return trials.find((trial, place) => isFurther(trial) && !this.isAnswered(trial) && this.isAnswered(trials[place - 1]!));
   }
 
   practiseAgain(place: number): void {

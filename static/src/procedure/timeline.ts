@@ -4,8 +4,8 @@ import { fill, type Messages } from "../messages";
 import type { Action, PageContent } from "../page";
 import { FixationPlugin } from "../plugins/fixation";
 import { type PagesData, PagesPlugin } from "../plugins/pages";
-import { feedbackNode, type Judged, judgeHere, judgeThere } from "./feedback_nodes";
-import { type BlockScreen, type InstructionsScreen, isFurther, type Plan, type PracticeScreen, type QuestionsScreen, type Screen } from "./plan";
+import { feedbackNode, judgeHere, judgeThere } from "./feedback_nodes";
+import { aboutTrial, type BlockScreen, type InstructionsScreen, isFurther, type Plan, type PracticeScreen, type QuestionsScreen, type Screen } from "./plan";
 import { isCorrect, isEarlyEnough, isThrough, practiceOutcome, type PracticeOutcome, rightAnswer } from "./practice";
 import type { Progress } from "./progress";
 import { readyNodes } from "./ready_nodes";
@@ -131,17 +131,14 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
   const { language } = plan;
   const { messages, progress, recorder, jsPsych } = conduct;
   const { feedback } = screen;
-  let last: Judged | null = null;
   let over = false;
   const outcome = (): PracticeOutcome => {
     const { pass, correct } = progress.practice(place);
     return practiceOutcome(screen, pass, correct);
   };
   const ready = readyNodes(plan, conduct);
-  let own = -1; // the trial of which further answers are
   const trials = screen.trials.map((trial, index) => {
-    if (!isFurther(trial)) own = trial.trial_index;
-    const about = own;
+    const about = aboutTrial(screen.trials, index);
     const isLast = !isFurther(screen.trials[index + 1]);
     const steps = trialNodes(trial, plan, conduct, (payload) => {
       if (isFurther(trial)) {
@@ -150,10 +147,10 @@ function practice(screen: PracticeScreen, place: number, plan: Plan, conduct: Co
       }
       progress.judgePractice(place, trial, isCorrect(trial, payload.response_raw, language) ?? isThrough(trial, payload.regions) ?? true);
       const verdict = feedback && judgeHere(feedback, trial, payload, language);
-      last = { trial, attempt: payload.attempt, verdict, answer: rightAnswer(trial) };
+      progress.judge({ trial_index: about, attempt: payload.attempt, verdict, answer: rightAnswer(trial) });
     });
     return {
-      timeline: [...ready, ...steps, ...(feedback && isLast ? [feedbackNode(feedback, language, conduct, () => last)] : [])],
+      timeline: [...ready, ...steps, ...(feedback && isLast ? [feedbackNode(feedback, about, language, conduct)] : [])],
       conditional_function: () => {
         const { pass, correct } = progress.practice(place);
         if (isFurther(trial)) return about in correct && !(trial.trial_index in correct);
@@ -203,7 +200,6 @@ function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct)
   const { messages, progress, recorder } = conduct;
   const { feedback = null } = screen;
   let latest: number | null = null;
-  let judged: Judged | null = null;
   const blocks = plan.screens.filter((candidate) => candidate.kind === "block");
   const total = blocks.reduce((sum, candidate) => sum + candidate.trials.filter((trial) => !isFurther(trial)).length, 0);
   let shownBefore = 0;
@@ -217,10 +213,10 @@ function block(screen: BlockScreen, place: number, plan: Plan, conduct: Conduct)
       if (isFurther(trial)) return;
       const isJudged = feedback !== null && !isSimulated;
       const verdict = isJudged ? await judgeThere(feedback, trial, payload, plan.language, conduct) : null;
-      judged = { trial, attempt: payload.attempt, verdict, answer: null };
+      progress.judge({ trial_index: trial.trial_index, attempt: payload.attempt, verdict, answer: null });
     });
     const shown: Node = {
-      timeline: [...ready, ...steps, ...(feedback && isLast ? [feedbackNode(feedback, plan.language, conduct, () => judged)] : [])],
+      timeline: [...ready, ...steps, ...(feedback && isLast ? [feedbackNode(feedback, aboutTrial(screen.trials, index), plan.language, conduct)] : [])],
       conditional_function: () => !progress.isAnswered(trial),
     };
     const isBreak = screen.break_every && isLast && shownBefore % screen.break_every === 0 && index + 1 < screen.trials.length;
