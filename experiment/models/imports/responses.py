@@ -16,7 +16,8 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import resources
@@ -37,6 +38,7 @@ from experiment.models.imports.writing import (
     ImportedResponse,
     is_imported,
     items_for,
+    refuse,
 )
 from experiment.store import Store
 from experiment.study import Study
@@ -159,6 +161,11 @@ def read_mapping(file: Path) -> Columns:
             f"{file.name} lacks 'response', the column with the answers",
             mend="Write `response: COLUMN`; of a table with a fixation in each row, `fixation: {word: COLUMN, duration: COLUMN}`.",
         )
+    if {"step", "fixation"} <= set(source.data):
+        raise UserError(
+            f"{source.place('step')}: a table with a fixation in each row has no rows of further answers",
+            mend="Import the fixations into one study folder and the further answers into another.",
+        )
     return Columns(file, source.data)
 
 
@@ -256,21 +263,29 @@ def read_responses(
     """Return an import of tables with the same columns; a study without items gets them from all tables. Nothing is written."""
     tables = [_Table(study, source, columns) for source in sources]
     items = items_for(study, store, [source.file for source in sources], lambda: _items_of(tables))
-    items_by_id: _Known = {}
-    for item in items.study.items:
-        items_by_id.setdefault(item.item_id, []).append(item)
     plain = _plain(columns.given)
+    sessions_of_tables = _sessions_of(tables, items.study.items)
     given = [
         GivenSource(
             table.source.file.name,
             table.source.sha256,
-            sessions := table.sessions(items_by_id),
+            sessions,
             {"imported": {"source": table.source.file.name, "sha256": table.source.sha256, "columns": plain}},
             table.remarks(sessions),
         )
-        for table in tables
+        for table, sessions in zip(tables, sessions_of_tables, strict=True)
     ]
-    return Import(items, given, columns.reader_kind)
+    return Import(items, given, columns.reader_kind, asks_further="step" in columns.given)
+
+
+def _sessions_of(tables: Sequence[_Table], items: Iterable[Item]) -> list[list[GivenSession]]:
+    """Return the sessions of tables; raise one error for all rows that are not valid, each different fault once."""
+    items_by_id: _Known = {}
+    for item in items:
+        items_by_id.setdefault(item.item_id, []).append(item)
+    sessions = [table.sessions(items_by_id) for table in tables]
+    refuse([fault for table in tables for _, fault in sorted(table.faults.items())])
+    return sessions
 
 
 def _items_of(tables: Sequence[_Table]) -> list[Item]:
@@ -283,15 +298,20 @@ def _items_of(tables: Sequence[_Table]) -> list[Item]:
                 mend="Give `show` (field to column), or build the study's items first.",
             )
         for row in table.rows:
-            item = _item_of(table.study, table.columns, row)
-            key = (item.set_name, item.item_id, tuple(sorted(item.condition.items())))
-            first = items.setdefault(key, item)
-            if (first.shown, first.answer) != (item.shown, item.answer):
-                raise UserError(
-                    f"{row.where}: item {item.item_id!r} shows {dict(item.shown)} here and {dict(first.shown)} before "
-                    "in the same condition",
-                    mend="Let `item` and `condition` name columns that tell apart what was shown.",
-                )
+            with table.checking(row):
+                if table.columns.text("step", row) is not None:
+                    continue
+                item = _item_of(table.study, table.columns, row)
+                key = (item.set_name, item.item_id, tuple(sorted(item.condition.items())))
+                first = items.setdefault(key, item)
+                if (first.shown, first.answer) != (item.shown, item.answer):
+                    raise UserError(
+                        f"{row.where}: item {item.item_id!r} shows {dict(item.shown)} here and {dict(first.shown)} before "
+                        "in the same condition",
+                        mend="Let `item` and `condition` name columns that tell apart what was shown.",
+                    )
+    if any(table.faults for table in tables):
+        _sessions_of(tables, items.values())
     return list(items.values())
 
 
@@ -301,27 +321,40 @@ class _Table:
     def __init__(self, study: Study, source: ResponseFile, columns: Columns) -> None:
         self.study, self.source, self.columns = study, source, columns
         self.rows = list(source.rows())
+        self.faults: dict[int, UserError] = {}  # the first of each row, by its number
         if not self.rows:
             raise UserError(
                 f"{source.file.name} has no rows", mend="Give a table with a header and a row a response."
             )
 
+    @contextmanager
+    def checking(self, row: TableRow) -> Iterator[None]:
+        """Keep the error that a row raises, so that the next one is read."""
+        try:
+            yield
+        except UserError as fault:
+            self.faults.setdefault(row.number, fault)
+
     def sessions(self, items_by_id: _Known) -> list[GivenSession]:
-        """Return the readers' sessions in the order of their first appearance."""
+        """Return the readers' sessions in the order of their first appearance, without rows that have faults."""
         by_session: dict[tuple[str, str], list[TableRow]] = {}
         for row in self.rows:
-            name = (
-                _needed(self.columns, "reader", row),
-                self.columns.text("session", row) or DEFAULT_SESSION,
-            )
-            by_session.setdefault(name, []).append(row)
-        return [
-            GivenSession(
-                reader, key, self._list(reader, rows, number),
-                [self._trial(trial, items_by_id) for trial in self._trials(rows)],
-            )
-            for number, ((reader, key), rows) in enumerate(by_session.items(), 1)
-        ]  # fmt: skip
+            with self.checking(row):
+                name = (
+                    _needed(self.columns, "reader", row),
+                    self.columns.text("session", row) or DEFAULT_SESSION,
+                )
+                by_session.setdefault(name, []).append(row)
+        sessions = []
+        for number, ((reader, key), rows) in enumerate(by_session.items(), 1):
+            list_id, responses = number, []
+            with self.checking(rows[0]):
+                list_id = self._list(reader, rows, number)
+            for trial in self._trials(rows):
+                with self.checking(trial[0]):
+                    responses.append(self._trial(trial, items_by_id))
+            sessions.append(GivenSession(reader, key, list_id, responses))
+        return sessions
 
     def _trials(self, rows: Sequence[TableRow]) -> Iterator[list[TableRow]]:
         """Yield the rows of each trial: one, or all fixations of an item in a condition, in the order of their first rows."""
@@ -330,8 +363,9 @@ class _Table:
             return
         trials: dict[tuple[object, ...], list[TableRow]] = {}
         for row in rows:
-            names = [self.columns.text(name, row) for name in ("set", "item")]
-            trials.setdefault((*names, *self.columns.texts("condition", row).values()), []).append(row)
+            with self.checking(row):
+                names = [self.columns.text(name, row) for name in ("set", "item")]
+                trials.setdefault((*names, *self.columns.texts("condition", row).values()), []).append(row)
         yield from trials.values()
 
     def _trial(self, rows: Sequence[TableRow], items_by_id: _Known) -> ImportedResponse:
@@ -433,7 +467,7 @@ def _given(study: Study, columns: Columns, row: TableRow, items_by_id: _Known) -
             if is_imported(study.items)
             else "Let `item`, `set` and `condition` name what the study's items.jsonl has.",
         )
-    item = fitting[0]
+    item, step = fitting[0], columns.text("step", row)
     shown = columns.texts("show", row)
     if any(item.shown.get(name) != text for name, text in shown.items()):
         raise UserError(
@@ -449,8 +483,8 @@ def _given(study: Study, columns: Columns, row: TableRow, items_by_id: _Known) -
             raise UserError(f"{row.where}: a response time of {rt} ms", mend="Correct or empty the cell.")
     more = {name: _whole(columns, name, row) for name in TOKENS if name in columns.given}
     return ImportedResponse(
-        row.where, item, _response(study, columns, row, item), rt, more,
-        prompt=columns.text("prompt", row), prediction=columns.text("prediction", row),
+        row.where, item, _response(study, columns, row, item) if step is None else _further_response(columns, row), rt,
+        more, prompt=columns.text("prompt", row), prediction=columns.text("prediction", row), step=step,
     )  # fmt: skip
 
 
@@ -497,6 +531,19 @@ def _response(study: Study, columns: Columns, row: TableRow, item: Item) -> str 
             f"{row.where}: the answer {item.answer!r} is none of the labels {' and '.join(labels)}"
         )
     return next(label for label in labels if (label == item.answer) == is_right)
+
+
+def _further_response(columns: Columns, row: TableRow) -> str | None:
+    """Return a further answer: codes of the trials' own answers may have no meaning there, so that others stay as they are."""
+    given = columns.given["response"]
+    if isinstance(given, Mapping) and "correct" in given:
+        raise UserError(
+            f"{row.where} has a further answer, and {given['correct']} only says whether the trial's own answer was right",
+            mend="Name a column that has both answers under `response`.",
+        )
+    codes = given.get("map", {}) if isinstance(given, Mapping) else {}
+    value = columns.text("response", row) if not codes else row.value(str(given["column"]))
+    return value if value is None else str(codes.get(value, value))
 
 
 def _labels(study: Study, set_name: str) -> tuple[str, ...] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,8 +19,8 @@ from experiment.lists import SessionPlace, blocks_showing
 from experiment.models.imports.fixations import Fixation, region_rows
 from experiment.models.planning.session import canonical_hash, words_of
 from experiment.models.runs.limits import Stop, interruptible
-from experiment.procedure import Plan, PlannedTrial, trials_of
-from experiment.procedure.plan_builder import PlanBuilder, Screen, as_plan
+from experiment.procedure import Plan, PlannedTrial
+from experiment.procedure.plan_builder import STEP_NAME, PlanBuilder, Screen, as_plan
 from experiment.scoring.published import Score, parser_of
 from experiment.scoring.trial import score_trial
 from experiment.store import Store, chain, records
@@ -29,7 +30,7 @@ from experiment.study import Study
 from experiment.study.study import ITEMS
 from experiment.trials import OWN_TYPE, UNANSWERED, name_of
 from experiment.version import installed_version
-from stimuli.errors import UserError
+from stimuli.errors import UserError, did_you_mean, together
 from stimuli.item import Item, build_meta, items_content, meta_path, write_items
 
 SHOWN = 20
@@ -48,6 +49,7 @@ class ImportedResponse:
     prompt: str | None = None
     prediction: str | None = None  # an earlier reading of it by others
     fixations: Sequence[Fixation] = ()  # of the text that is read
+    step: str | None = None  # the step whose further answer it is; None for the trial's own
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class Imported:
     predictions: int = 0
     agreeing: int = 0
     differing: list[str] = field(default_factory=list)  # the first that differ
+    lacking: int = 0  # further answers that the study asks for and the source does not have
     remarks: list[str] = field(default_factory=list)  # warnings
 
 
@@ -214,6 +217,14 @@ class Import:
     sources: Sequence[GivenSource]
     kind: str  # ``human`` or ``model``
     parser: str | None = None  # a paper's parser; None is the study's own
+    asks_further: bool = False  # whether the sources have rows of further answers
+
+
+def refuse(faults: Sequence[UserError]) -> None:
+    """Raise one error for faults of rows, if there are any: each different one once, with the first row that has it."""
+    if faults:
+        first = {re.sub(r"line \d+", "", str(fault)): fault for fault in reversed(faults)}
+        raise together(list(first.values())[::-1])
 
 
 def write_import(given: Import, store: Store, *, actor: str, new_version: bool = False) -> list[Imported]:
@@ -235,6 +246,7 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
                     raise _Stopped
                 with chain.gathering(connection):
                     writing.session(session)
+            refuse(writing.faults)
             detail = {name: getattr(imported, name) for name in _TOLD}
             records.add_audit(connection, actor, "imported responses", study=study.id, detail=detail)
             results.append(imported)
@@ -258,6 +270,10 @@ def write_import(given: Import, store: Store, *, actor: str, new_version: bool =
 _TOLD = ("source", "sha256", "sessions", "trials", "same", "statuses", "predictions", "agreeing")
 
 
+_Waiting = dict[int, dict[str | None, PlannedTrial | None]]
+"""By item (each item of a study is one object) the trials of its latest row by step; None once they have their answer."""
+
+
 class _Stopped(Exception):
     """The import was interrupted."""
 
@@ -276,32 +292,63 @@ class _Writing:
     ) -> None:
         self.study, self.connection, self.made, self.source = study, connection, made, source
         self.kind, self.version, self.parser = given.kind, version, given.parser or parser_of(study)
-        self.plugin = f"wrods {installed_version()} import"
+        self.plugin, self.asks_further = f"wrods {installed_version()} import", given.asks_further
+        self.faults: list[UserError] = []
 
     def session(self, session: GivenSession) -> None:
-        items = [response.item for response in session.responses]
-        unfolding = _AsGiven(self.study, items, session.list_id)
+        unfolding = _AsGiven(self.study, session, asks_further=self.asks_further)
         plan = as_plan(unfolding, unfolding.given_screens(), version=self.version)
-        trials = {trial["trial_index"]: trial for trial in trials_of(plan)}
-        rows = [(trials[unfolding.places[row]], response) for row, response in enumerate(session.responses)]
         name_parts = [self.study.id, self.version, "imported", self.kind, session.reader, session.key]
         name = canonical_hash(name_parts)[:32]
         is_new = self._begin(name, plan, session)
         there = {} if is_new else self._there(name)
-        seen: set[int] = set()
-        for trial, response in rows:
-            # each item of a study is one object
-            if id(response.item) in seen:
-                _refuse_further(unfolding, session.reader, response)
-                self.made.repeated += 1
-                self.made.first_repeated = (
-                    self.made.first_repeated or f"{response.item.item_id!r}, {response.where}"
-                )
-            seen.add(id(response.item))
-            self._trial(name, session, trial, response, there)
+        waiting: _Waiting = {}
+        for row, response in enumerate(session.responses):
+            try:
+                trial = self._planned(unfolding, session.reader, row, response, waiting)
+                self._trial(name, session, trial, response, there)
+            except UserError as fault:
+                self.faults.append(fault)
+        self.made.lacking += sum(map(len, unfolding.trials.values())) - len(session.responses)
         if is_new:
             records.finish_session(self.connection, name)
             self.made.sessions += 1
+
+    def _planned(
+        self, unfolding: _AsGiven, reader: str, row: int, response: ImportedResponse, waiting: _Waiting
+    ) -> PlannedTrial:
+        """Return the trial of a response, which is not ``waiting`` for it any more."""
+        item, item_id, step = id(response.item), response.item.item_id, response.step
+        if step is None:
+            if item in waiting:
+                if not self.asks_further:
+                    _refuse_further(unfolding, reader, response)
+                self.made.repeated += 1
+                self.made.first_repeated = self.made.first_repeated or f"{item_id!r}, {response.where}"
+            waiting[item] = {trial.get(STEP_NAME): trial for trial in unfolding.trials[row]}
+        elif item not in waiting:
+            raise UserError(
+                f"{response.where}: {reader} has no answer to item {item_id!r} before the further answer {step}",
+                mend="Let a trial's own answer, whose step is empty, come before its further answers.",
+                exit_code=1,
+            )
+        elif step not in waiting[item]:
+            names = [str(name) for name in waiting[item] if name is not None]
+            raise UserError(
+                f"{response.where}: the step is {step!r}; further answers to item {item_id!r} are "
+                f"{', '.join(names) or 'not asked for'}",
+                mend=f"{did_you_mean(step, names)}Map the table's values to names of steps under `step`.",
+                exit_code=1,
+            )
+        trial = waiting[item].get(step)
+        if trial is None:
+            raise UserError(
+                f"{response.where}: {reader} has a second further answer {step} to the same trial of item {item_id!r}",
+                mend="Leave one of the rows out.",
+                exit_code=1,
+            )
+        waiting[item][step] = None
+        return trial
 
     def _begin(self, name: str, plan: Plan, session: GivenSession) -> bool:
         query = select(sessions.c.planned_trials).where(sessions.c.session_id == name)
@@ -402,8 +449,9 @@ def _refuse_further(unfolding: _AsGiven, reader: str, response: ImportedResponse
     if names := [name for step in block["trial"] if (name := name_of(step)) is not None]:
         raise UserError(
             f"{response.where}: {reader} has a second row for item {response.item.item_id!r}, whose trials ask for further "
-            f"answers ({', '.join(names)}); a table has the trials' own answers, one row each",
-            mend="Leave out the rows of further answers, or tell several sessions of a reader apart by `session`.",
+            f"answers ({', '.join(names)})",
+            mend="Name the column that says which step a row answers under `step`, or tell several sessions of a reader apart "
+            "by `session`.",
             exit_code=1,
         )
 
@@ -444,7 +492,7 @@ def _store_call(
 class _AsGiven(PlanBuilder):
     """A procedure whose blocks show the given items in order, without randomisation or practice."""
 
-    def __init__(self, study: Study, items: Sequence[Item], list_id: int) -> None:
+    def __init__(self, study: Study, session: GivenSession, *, asks_further: bool) -> None:
         super().__init__(
             study,
             study.items,
@@ -452,12 +500,13 @@ class _AsGiven(PlanBuilder):
             label_map=0,
             between={"condition": {}, "exemplars": None},
         )
-        self.place = SessionPlace(list_id)
-        self.places: dict[int, int] = {}
+        self.place, self.asks_further = SessionPlace(session.list_id), asks_further
+        self.trials: dict[int, list[PlannedTrial]] = {}  # by row, its own and those of further answers
         self._of_block: dict[int, list[tuple[int, Item]]] = {}
-        for row, item in enumerate(items):
-            number = blocks_showing(study, item.set_name)[0]
-            self._of_block.setdefault(number, []).append((row, item))
+        for row, response in enumerate(session.responses):
+            if response.step is None:
+                number = blocks_showing(study, response.item.set_name)[0]
+                self._of_block.setdefault(number, []).append((row, response.item))
 
     def given_screens(self) -> list[Screen]:
         """Return instructions and blocks."""
@@ -477,8 +526,13 @@ class _AsGiven(PlanBuilder):
         name = f"block-{number}"
         trials: list[PlannedTrial] = []
         for row, item in self._of_block[number - 1]:
-            self.places[row] = self.next_index
-            trials.append(self._trial(item, name, settings))
+            of_row = (
+                self._trials_of(item, name, settings)
+                if self.asks_further
+                else [self._trial(item, name, settings)]
+            )
+            self.trials[row] = of_row
+            trials += of_row
         return {
             "kind": "block", "block": name, "name": settings.get("name"), "break_every": None, "break_minimum_ms": 0,
             "feedback": None, "trials": trials,

@@ -144,6 +144,81 @@ def test_a_second_row_of_a_trial_with_further_answers_is_no_repetition_of_it(fol
     assert ("line 8: P4 has a second row for item 'DENSITY'" in told) == is_asked
 
 
+SURE = (
+    "        - rate: {name: sure, from: 1, to: 7}\n        - choose: {name: seen, keys: {seen: s, new: n}}\n"
+)
+
+
+@pytest.mark.parametrize("kind", ["human", "model"])
+def test_rows_of_further_answers_are_trials_of_the_plan_behind_those_they_are_about(folder, kind):
+    (folder / "study.yaml").write_text(STUDY + SURE, "utf-8")
+    mapping = MAPPING.replace("{correct: correct}", "{column: key, map: {j: word, f: nonword}}")
+    (folder / "map.yaml").write_text(f"{mapping}step: step\nreader_kind: {kind}\n", "utf-8")
+    given = [
+        ("ebiwent", "replaced", "cursive", "EVIDENT", "", "f"),
+        ("revomal", "transposed", "cursive", "REMOVAL", "", "j"),
+        ("ebiwent", "replaced", "cursive", "EVIDENT", "sure", "6"),
+        ("revomal", "transposed", "cursive", "REMOVAL", "seen", "new"),
+        ("revomal", "transposed", "cursive", "REMOVAL", "sure", ""),
+    ]
+    head = "participant,list,string,item_type,font,base,step,key,rt\n"
+
+    def table(rows):
+        (folder / "trials.csv").write_text(
+            head + "".join(f"P1,1,{','.join(row)},0.8\n" for row in rows), "utf-8"
+        )
+
+    table(given)
+    done = take(folder)
+    assert done.exit_code == 0, done.output
+    assert "further answers without a row, which count as missing: 1" in done.output
+    with open_store(folder) as store, store.read() as connection:
+        (session,) = records.sessions_overview(connection)
+        trials = list(records.trials_of_session(connection, session["session_id"]))
+    assert (session["planned_trials"], session["n_trials"], session["state"]) == (6, 5, "finished")
+    assert [(trial["trial_index"], trial["step_name"], trial["response"]) for trial in trials] == [
+        (0, None, "nonword"), (1, "sure", "6"), (3, None, "word"), (4, "sure", None), (5, "seen", "new"),
+    ]  # fmt: skip
+    assert trials[1]["score"] == 6
+    assert trials[3]["response_status"] == ("timeout" if kind == "human" else "empty")
+    assert "5 trials were here already" in take(folder).output
+    wrong = [
+        given[2],
+        *given[:2],
+        ("revomal", "transposed", "cursive", "REMOVAL", "sur", "3"),
+        ("ebiwent", "replaced", "cursive", "EVIDENT", "seen", "new"),
+        ("ebiwent", "replaced", "cursive", "EVIDENT", "seen", "seen"),
+    ]
+    table(wrong)
+    (folder / "trials.csv").write_text(
+        (folder / "trials.csv").read_text("utf-8").replace("P1,", "P2,"), "utf-8"
+    )
+    refused = take(folder)
+    told = " ".join(refused.output.split())
+    assert refused.exit_code == 1
+    for part in (
+        "line 2: P2 has no answer to item 'EVIDENT' before the further answer sure",
+        "line 5: the step is 'sur'; further answers to item 'REMOVAL' are sure, seen Did you mean 'sure'?",
+        "line 7: P2 has a second further answer seen to the same trial of item 'EVIDENT'",
+    ):
+        assert part in told, told
+
+
+def test_every_row_that_cannot_be_taken_is_named_at_once(folder):
+    rows = ROWS.replace("P1,3,revomal", ",3,revomal").replace("0.7,0", "-0.7,0").replace("0.9,1", "soon,1")
+    (folder / "trials.csv").write_text(rows.replace("replaced,cursive,,", "replacd,cursive,,"), "utf-8")
+    done = take(folder)
+    assert done.exit_code == 2
+    for part in (
+        "line 3 has no reader",
+        "line 5: a response time of -700",
+        "line 6: rt is 'soon'",
+        "line 7 has 'replacd'",
+    ):
+        assert part in done.output, done.output
+    assert not (folder / "items.jsonl").exists()
+
+
 def test_models_judge_the_same_strings_in_the_same_order(folder):
     assert take(folder).exit_code == 0
     done = invoke("run", folder)
