@@ -163,7 +163,7 @@ def read_mapping(file: Path) -> Columns:
         )
     if {"step", "fixation"} <= set(source.data):
         raise UserError(
-            f"{source.place('step')}: a table with a fixation in each row has no rows of further answers",
+            f"{source.place(('step',))}: a table with a fixation in each row has no rows of further answers",
             mend="Import the fixations into one study folder and the further answers into another.",
         )
     return Columns(file, source.data)
