@@ -378,7 +378,7 @@ _PLACE = ["session_id", "trial_index", "attempt"]
 
 
 def quantity_data(trials: pd.DataFrame, plan: Plan, factors: Iterable[str] = ()) -> ModelData:
-    """Return the data of a model of surprisal, margins, tokens or latency: every trial with the quantity, valid or not.
+    """Return the data of a model of surprisal, margins, tokens, latency or an own number: every trial with it, valid or not.
 
     ``factors`` are those of the study, whose conditions are not repeats of one another.
     """
@@ -406,7 +406,7 @@ def quantity_data(trials: pd.DataFrame, plan: Plan, factors: Iterable[str] = ())
                 f"The model does not include {spoken(str(group))}, with the same {measure.noun} in every trial."
             )
             rows = rows[rows["reader_group"] != group]
-    if measure.name != "latency_ms":
+    if measure.name != "latency_ms" and not measure.is_own:
         rows = _without_repeats(rows, measure, [*plan.factors, *factors], remarks)
     return in_model(rows, plan, remarks=remarks)
 

@@ -49,7 +49,7 @@ def carry_out(plan: Plan, tables: Tables, *, companion: bool = True) -> Analysis
     measure = plan.measure
     if measure.of_means:
         return analyse_shares(plan, tables, companion=companion)
-    if measure.of == "models":
+    if measure.is_quantity:
         return analyse(plan, quantity_data(tables.trials, plan, tables.factors))
     return analyse_time(plan, tables)
 

@@ -21,6 +21,7 @@ from analysis.plan import (
     Within,
     compared_together,
     faults_of,
+    own_measure,
     read_plan,
     usual_contrasts,
 )
@@ -39,14 +40,15 @@ def plans(tables: Tables) -> list[Plan]:
 
 def planned_analyses(tables: Tables) -> list[PlannedAnalysis]:
     """Return the planned analyses of a study as they are written."""
-    design = PlanContext(tables.factors)
+    own = {name: own_measure(**told) for name, told in (tables.dictionary.get("own_measures") or {}).items()}
+    design = PlanContext(tables.factors, own=own)
     analyses, faults = [], []
     for name, spec in tables.dictionary["planned"].items():
         path = f"analysis.planned.{name}"
         problems = [error_at(f"{path}{fault.path}", *fault.args) for fault in faults_of(spec, design)]
         faults += problems
         if not problems:
-            analyses.append(read_plan(str(name), spec, tables.factors))
+            analyses.append(read_plan(str(name), spec, tables.factors, own))
     if faults:
         raise together(faults)
     return analyses
@@ -80,7 +82,7 @@ def _in_its_columns(plan: Plan) -> Plan:
     measure = plan.measure
 
     def of_region(formula: str | None) -> str | None:
-        return formula and formula.replace(PLANNABLE[measure.kind].response, measure.response, 1)
+        return formula and formula.replace(PLANNABLE.get(measure.kind, measure).response, measure.response, 1)
 
     return replace(
         plan,

@@ -444,7 +444,7 @@ def gee_check(tables: Tables, plan: Plan) -> pd.DataFrame:
     """
     if plan.measure.of_means:
         data = in_model(analysed_rows(plan, tables)[0], plan)
-    elif plan.measure.of == "models":
+    elif plan.measure.is_quantity:
         data = quantity_data(tables.trials, plan, tables.factors)
     else:
         data = time_data(tables.trials, plan, time_bounds(tables.dictionary["exclude"], plan.measure.name))

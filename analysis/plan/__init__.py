@@ -38,6 +38,7 @@ from analysis.plan.grammar import (
     compared_together,
     crossed_name,
     label_of,
+    own_measure,
     planned_differences,
     read_bound,
     read_contrast,

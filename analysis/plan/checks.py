@@ -17,6 +17,7 @@ from analysis.plan.grammar import (
     RIGHT_SHARE,
     Key,
     Levels,
+    Measure,
     PlanFault,
     factors_compared,
     planned_differences,
@@ -70,6 +71,15 @@ class PlanContext:
     named: Mapping[str, str] = field(
         default_factory=dict
     )  # steps of further answers by name, with their type
+
+    own: Mapping[str, Measure] = field(
+        default_factory=dict
+    )  # numbers that the study's own trial types record, by the names of a plan
+
+    @property
+    def measures(self) -> dict[str, Measure]:
+        """The measures that a plan may name."""
+        return {**PLANNABLE, **self.own}
 
     def type_of(self, step: str | None) -> str | None:
         """Return the trial type of a step, by its type or its name."""
@@ -165,11 +175,11 @@ def _readers(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
         keys = ("measure", reader) if isinstance(spec["measure"], Mapping) else ("measure",)
         if reader not in readers:
             yield unknown("reader", reader, readers, *keys)
-        elif name not in PLANNABLE:
-            yield unknown("measure", name, PLANNABLE, *keys)
-        elif reader in PEOPLE and PLANNABLE[name].of == "models":
+        elif name not in design.measures:
+            yield unknown("measure", name, design.measures, *keys)
+        elif reader in PEOPLE and design.measures[name].of == "models":
             yield PlanFault(
-                f" is {name!r}, which people do not have ({PLANNABLE[name].said})",
+                f" is {name!r}, which people do not have ({design.measures[name].said})",
                 "Give each reader a different measure, such as measure: {human: reading_time, "
                 f"MODEL: {name}}}, or compare models alone.",
                 keys,
@@ -215,7 +225,7 @@ def _seen_as_others(levels: Sequence[str], groups: Sequence[Collection[str]]) ->
 def _regions(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     names = regions_of(spec)
     by_reader = measures_by_reader(spec)
-    measures = [name for name in dict.fromkeys(by_reader.values()) if name in PLANNABLE]
+    measures = [name for name in dict.fromkeys(by_reader.values()) if name in design.measures]
     if not names:
         for name in measures:
             if name in OF_REGIONS and name != "surprisal":
@@ -257,7 +267,7 @@ def _covariates(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
                 "Write region: with a name, or take it out.",
                 ("covariates", i),
             )
-    if names and measures <= set(PLANNABLE) and not measures & set(COVARIED):
+    if names and measures <= set(design.measures) and not measures & set(COVARIED):
         yield PlanFault(
             f": covariates are held constant in models of {', '.join(COVARIED)}",
             "Take them out.",
@@ -417,7 +427,7 @@ def _bound(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     bound, by_reader = spec.get("equivalence"), measures_by_reader(spec)
     readers = readers_of(spec)
     names = dict.fromkeys(by_reader[reader] for reader in readers if reader in by_reader)
-    if bound is None or not names or not set(names) <= set(PLANNABLE):
+    if bound is None or not names or not set(names) <= set(design.measures):
         return
     of_items = design.compares_items and "correct" in names
     if design.models is not None and len(readers) < 2 and not (of_items and design.models):
@@ -429,7 +439,7 @@ def _bound(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
             ("equivalence",),
         )
         return
-    yield from _caught(lambda: read_bound(bound, [PLANNABLE[name] for name in names]), "equivalence")
+    yield from _caught(lambda: read_bound(bound, [design.measures[name] for name in names]), "equivalence")
 
 
 def _caught(read: Callable[[], object], *keys: Key) -> Iterator[PlanFault]:
@@ -442,9 +452,9 @@ def _caught(read: Callable[[], object], *keys: Key) -> Iterator[PlanFault]:
 
 def _prior(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:
     names = list(dict.fromkeys(measures_by_reader(spec).values()))
-    if spec.get("bayes") is None or not names or not set(names) <= set(PLANNABLE):
+    if spec.get("bayes") is None or not names or not set(names) <= set(design.measures):
         return
-    yield from _caught(lambda: read_prior(spec["bayes"], [PLANNABLE[name] for name in names]), "bayes")
+    yield from _caught(lambda: read_prior(spec["bayes"], [design.measures[name] for name in names]), "bayes")
 
 
 def _model(spec: Spec, design: PlanContext) -> Iterator[PlanFault]:

@@ -74,6 +74,7 @@ class Measure:
     said: str = ""  # what it is, for the description of a plan
     model: str = ""  # what its model is called
     region: str | None = None  # the named region of the texts that it is of; None for whole trials
+    is_own: bool = False  # whether it is a number that a trial type of the study's own records
 
     @property
     def kind(self) -> str:
@@ -99,6 +100,11 @@ class Measure:
     def scale(self) -> Scale:
         """Scale on which a difference is reported and bounded: percentage points, a ratio, or the measure's own unit."""
         return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
+
+    @property
+    def is_quantity(self) -> bool:
+        """Whether it is modelled in every trial that has it, whatever the answer: what only models have, and own numbers."""
+        return self.of == "models" or self.is_own
 
     @property
     def of_means(self) -> bool:
@@ -132,7 +138,18 @@ def _declared() -> dict[str, Measure]:
 
 
 PLANNABLE = _declared()
-"""The measures that a plan may name."""
+"""The measures that a plan may name in every study."""
+
+
+def own_measure(column: str, prose: str, unit: str | None) -> Measure:
+    """Return the measure of a number that a trial type of a study's own records, compared by means in its own unit."""
+    prose = prose.strip().rstrip(".")
+    noun, model = prose[:1].lower() + prose[1:], "mixed-effects linear regression"
+    title = prose[:1].upper() + prose[1:]
+    return Measure(
+        column, title, noun, "gaussian", False, unit or "", column, said=noun, model=model, is_own=True
+    )
+
 
 MEASURES = {name: PLANNABLE[name] for name in ("correct", "reading_time", "rt")}
 """The measures that are compared as exploratory if nothing is planned."""
@@ -529,8 +546,11 @@ def read_bound(text: str, measures: Sequence[Measure]) -> Bound:
             "Times and tokens can be compared as ratios; take the bound out otherwise.",
         )
     match = _BOUND.fullmatch(str(text).strip())
+    if first.is_own:
+        match = re.fullmatch(rf"{_NUMBER} ?({re.escape(first.unit)})", str(text).strip())
     if match is None:
-        raise PlanFault(f" is {text!r}", "Write it like: 5 points, 10%, 1.2 times, or 0.5 bits.")
+        forms = f"0.5 {first.unit}" if first.is_own else "5 points, 10%, 1.2 times, or 0.5 bits"
+        raise PlanFault(f" is {text!r}", f"Write it like: {forms.strip()}.")
     number, unit = float(match[1]), match[2]
     own_unit = "points" if first == RATING else first.unit  # of its scale, not of a percentage
     scale: Scale = "points" if unit.startswith("point") else "ratio" if unit in ("%", "times") else "raw"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Literal
 
 from analysis.plan.grammar import (
@@ -181,10 +182,15 @@ def levels_compared(
     return {name: tuple(str(level) for level in by_factor.get(name) or factors[name]) for name in names}
 
 
-def read_plan(name: str, spec: Mapping[str, Any], factors: Mapping[str, Sequence[str]]) -> PlannedAnalysis:
-    """Read a planned analysis in which :func:`analysis.plan.faults_of` finds nothing wrong."""
-    levels, by_reader = levels_compared(spec, factors), measures_by_reader(spec)
-    measures = {reader: PLANNABLE[by_reader[reader]] for reader in readers_of(spec) if reader in by_reader}
+def read_plan(
+    name: str,
+    spec: Mapping[str, Any],
+    factors: Mapping[str, Sequence[str]],
+    own: Mapping[str, Measure] = MappingProxyType({}),
+) -> PlannedAnalysis:
+    """Read a planned analysis in which :func:`analysis.plan.faults_of` finds nothing wrong; ``own``: the study's own measures."""
+    levels, by_reader, known = levels_compared(spec, factors), measures_by_reader(spec), {**PLANNABLE, **own}
+    measures = {reader: known[by_reader[reader]] for reader in readers_of(spec) if reader in by_reader}
     different, bound, prior = [*dict.fromkeys(measures.values())], spec.get("equivalence"), spec.get("bayes")
     texts = {key: spec.get(key) for key in ("stop", "formula", "fallback")}
     return PlannedAnalysis(

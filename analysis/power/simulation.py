@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -225,8 +226,9 @@ def planned_of(
     *,
     only: Collection[str] = (),
     equivalence: str | None = None,
+    own_measures: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[list[Plan], list[str]]:
-    """Read the planned analyses of a study before it has data."""
+    """Read the planned analyses of a study before it has data; ``own_measures`` as its dictionary has them."""
     if not planned:
         raise UserError(
             "the study plans no analysis, so there is nothing to find",
@@ -242,6 +244,7 @@ def planned_of(
             name: {"levels": list(levels), "reference": next(iter(levels))}
             for name, levels in factors.items()
         },
+        "own_measures": own_measures,
     }
     nowhere = Path()
     empty = pd.DataFrame(columns=[*_COLUMNS, *factors], dtype=object)

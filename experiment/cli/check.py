@@ -165,7 +165,7 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
     if not design.planned or not design.items:
         return SensitivityReport((), ())
     try:
-        plans, _ = planned_of(design.planned, design.factors)
+        plans, _ = planned_of(design.planned, design.factors, own_measures=design.own_measures)
     except UserError:
         return SensitivityReport((), ())
     paragraphs, numbers = [], []

@@ -59,6 +59,7 @@ class PlannedDesign:
     prompts: int = 1
     replicates: int = 1
     layouts: Mapping[str, str] = field(default_factory=dict)
+    own_measures: Mapping[str, Any] = field(default_factory=dict)
 
 
 @click.command(epilog=_EXAMPLE)
@@ -134,6 +135,7 @@ def power(study: Path, **asked: Any) -> None:
         design.factors,
         only=asked["planned"],
         equivalence=asked["equivalence"],
+        own_measures=design.own_measures,
     )
     given = _statements(asked, plans)
     readers = {plan.name: kinds_of_plan(plan, design) for plan in plans}
@@ -208,6 +210,7 @@ def _read(path: Path) -> PlannedDesign:
         path,
         int(wanted) if wanted else None,
         count or None,
+        own_measures=dictionary.get("own_measures") or {},
     )
 
 
@@ -222,6 +225,7 @@ def _of_study(path: Path) -> PlannedDesign:
 def planned_of_study(study: Study, items: Sequence[Item]) -> PlannedDesign:
     """Return a study's plans and sizes; the number of items is open without items."""
     from experiment.study.factors import kind_of, operation_families
+    from experiment.trials.own import measures_in_dictionary
 
     layouts = dict.fromkeys(study.between, "between_participants")
     for name, levels in study.factors_of_items.items():
@@ -246,6 +250,7 @@ def planned_of_study(study: Study, items: Sequence[Item]) -> PlannedDesign:
         int(study.get("models", "prompt_variants", default=1)),
         int(study.get("models", "replicates", default=1)),
         layouts,
+        measures_in_dictionary(study.own_types),
     )
 
 

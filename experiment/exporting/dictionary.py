@@ -48,6 +48,7 @@ from experiment.study.study import (
 )
 from experiment.summaries.plain_english import tell
 from experiment.trials import CHOSEN
+from experiment.trials.own import measures_in_dictionary
 from experiment.version import installed_version
 from stimuli.errors import UserError
 from stimuli.lexicon.base_words import score
@@ -304,6 +305,7 @@ def dictionary_of(
         "factors": factors,
         "choice_types": list(CHOSEN),
         **({"scales": study.scales} if study.scales else {}),
+        "own_measures": measures_in_dictionary(study.own_types),
         "between": study.between,
         "readers": readers,
         "tuning": {name: read_record(training_folder(study.folder, name)) for name in sorted(trained)},

@@ -22,6 +22,7 @@ from jsonschema.exceptions import ValidationError
 from analysis.plan import PLANNABLE
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource
 from experiment.trials import TrialType, step_schema, step_settings_schema
+from experiment.trials.own import own_measures
 from stimuli.errors import UserError, nearest
 from stimuli.papers import papers
 
@@ -120,7 +121,7 @@ def validator_with(own: Mapping[str, TrialType], unreadable: Collection[str] = (
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
     of_levels = step_settings_schema(own)
     schema["$defs"] |= {
-        "measure": {"enum": list(PLANNABLE)},
+        "measure": {"enum": [*PLANNABLE, *own_measures(own)]},
         "step": step_schema(own),
         "step_settings": of_levels,
     }

@@ -44,7 +44,7 @@ from experiment.trials import (
     scale_of,
     trial_type,
 )
-from experiment.trials.own import OwnType
+from experiment.trials.own import OwnType, own_measures
 from stimuli.errors import UserError, unknown_name
 from stimuli.item import Item, read_items
 from stimuli.papers import OwnFactor, Paper, own_factors
@@ -549,7 +549,7 @@ def planned_analyses(study: Study) -> list[PlannedAnalysis]:
     given = study.get("analysis", "coding")
     coding = {} if given is None else {"coding": given}
     return [
-        read_plan(str(name), {**spec, **coding}, factors)
+        read_plan(str(name), {**spec, **coding}, factors, own_measures(study.own_types))
         for name, spec in study.get(*PLANNED, default={}).items()
     ]
 
@@ -632,6 +632,7 @@ def _check_plan(study: Study, faults: Faults, path: tuple[str, ...]) -> None:
         else (),
         [name for name, declared in study.own_types.items() if declared.scorer is None],
         {} if steps is None else study.named_steps,
+        own_measures(study.own_types),
     )
     faults.add(study.place, path, faults_of(study.get(*path), design, [str(key) for key in broken]))
 

@@ -9,6 +9,7 @@ import ast
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -21,6 +22,7 @@ from jinja2.meta import find_undeclared_variables
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import SchemaError
 
+from analysis.plan import PLANNABLE, Measure, own_measure
 from experiment.columns import trial_columns
 from experiment.trials import (
     EXPOSURE,
@@ -99,6 +101,15 @@ class OwnType(TrialType):
         return [f"{self.name}_{field_name}" for field_name in self.recorded]
 
     @property
+    def measures(self) -> dict[str, Measure]:
+        """Its single numbers, which a plan may name as measures, by field."""
+        return {
+            name: own_measure(f"{self.name}_{name}", recorded.prose, recorded.unit)
+            for name, recorded in self.recorded.items()
+            if recorded.type in ("number", "integer") and not recorded.many
+        }
+
+    @property
     def is_for_models(self) -> bool:
         """Whether models can answer it."""
         return PROMPT in self.files and PARSER in self.files
@@ -130,6 +141,22 @@ def describe_types(types: Mapping[str, OwnType]) -> str:
         f"{', '.join(declared.recorded)}."
         for name, declared in types.items()
     )
+
+
+def own_measures(types: Mapping[str, TrialType]) -> dict[str, Measure]:
+    """Return the numbers that a study's own types record, by column and, if no other field or measure has the name, by field."""
+    fields = [pair for kind in types.values() if isinstance(kind, OwnType) for pair in kind.measures.items()]
+    names = Counter(name for name, _ in fields)
+    short = {name: measure for name, measure in fields if names[name] == 1 and name not in PLANNABLE}
+    return {measure.name: measure for _, measure in fields} | short
+
+
+def measures_in_dictionary(types: Mapping[str, TrialType]) -> dict[str, dict[str, str]]:
+    """Return these measures as analysis reads them from a study's dictionary."""
+    return {
+        name: {"column": measure.name, "prose": measure.noun, "unit": measure.unit}
+        for name, measure in own_measures(types).items()
+    }
 
 
 class HasOwnTypes(Protocol):

@@ -349,6 +349,49 @@ def test_simulated_readers_fill_the_fields_as_declared(tapping: Path, associatio
     assert simulate_record(associate, step, "water", False, draw)["word"] in ("thing", "house")
 
 
+PLANNED = """
+analysis:
+  planned:
+    beat: {measure: mean_interval, compare: tempo, between: [human], equivalence: 20 ms}
+"""
+
+
+def test_a_number_that_an_own_type_records_is_planned_and_reported_in_its_unit(
+    tapping: Path, tmp_path: Path
+) -> None:
+    file = tapping / "study.yaml"
+    study = file.read_text("utf-8")
+    for name, problem in (("mean_intervall", "mean_interval"), ("moments", "tap_mean_interval")):
+        file.write_text(
+            study + PLANNED.replace("mean_interval", name).replace(", equivalence: 20 ms", ""), "utf-8"
+        )
+        told = faults_of(tapping)
+        assert f'"{name}"' in told and problem in told, told
+    file.write_text(study + PLANNED, "utf-8")
+    assert "the analysis has one" in faults_of(tapping)
+    more = PLANNED.replace("[human], equivalence: 20 ms", "[human, simulated], equivalence: 20 bits")
+    file.write_text(study + more, "utf-8")
+    assert "Write it like: 0.5 ms" in faults_of(tapping)
+    file.write_text(study + PLANNED.replace(", equivalence: 20 ms", ""), "utf-8")
+    none = {"effects": {}, "participant_sd": 0.1, "item_sd": 0.1}
+    truth = {"accuracy": {"intercept": 2} | none, "time": {"intercept": 7, "residual_sd": 0.2} | none}
+    (tapping / "simulated.json").write_text(json.dumps(truth), "utf-8")
+    checked = said("check", tapping)
+    assert checked.exit_code == 0 and "mean time between taps" in checked.output, checked.output
+    for command in (("build",), ("simulate", "--readers", 8), ("report",)):
+        done = said(command[0], tapping, *command[1:])
+        assert done.exit_code == 0, done.output
+    (report,) = (tapping / "reports").iterdir()
+    means = (report / "tables" / "table_02_descriptives_tap_mean_interval_tempo.csv").read_text("utf-8")
+    assert [line.split(",")[0] for line in means.splitlines()[-2:]] == ["fast", "slow"]
+    answer = (report / "tables" / "table_01_answer.csv").read_text("utf-8")
+    difference = float(answer.split('simulated readers","')[1].split()[0])
+    assert "beat (ms)" in answer and abs(difference - 300) < 75, "the flashes are 300 ms further apart"
+    power = said("power", tapping, "--participants", "8")
+    told = " ".join(power.output.split())
+    assert "beat is left out: mean time between taps cannot be simulated" in told, told
+
+
 def test_simulated_readers_take_part(associations: Path) -> None:
     assert said("build", associations).exit_code == 0
     none = {"effects": {}, "participant_sd": 0.1, "item_sd": 0.1}

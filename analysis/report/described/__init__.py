@@ -52,7 +52,7 @@ def described(used: pd.DataFrame, tables: Tables) -> list[Description]:
 
 def means_of(plan: Plan, used: pd.DataFrame, tables: Tables) -> list[ConditionMean] | None:
     """Return the means of the trials of a plan; None for a measure that is not described for all studies."""
-    if plan.measure not in DESCRIBED:
+    if plan.measure not in DESCRIBED and not plan.measure.is_own:
         return None
     is_whole_study = not plan.subset and plan.crossing is None
     levels = tuple(tables.factors[plan.factor]) if is_whole_study else plan.levels
@@ -136,7 +136,7 @@ def planned_means(
     plan, rows = analysis.plan, analysis.rows
     measure, key = plan.measure, planned_of(analysis)
     of_words = measure.value == "share"
-    if not cells or not (of_words or measure in DESCRIBED or measure.region is not None):
+    if not cells or not (of_words or measure in DESCRIBED or measure.is_own or measure.region is not None):
         return
     name, (unit, effects) = "_".join(key), effects_asked[key]
     levels = tuple(level for level in plan.levels if any(cell.level == level for cell in cells))
