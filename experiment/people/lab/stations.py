@@ -75,7 +75,7 @@ def end_unfinished(
     tests = _tests(begun["plan"])
     met = {index for index, _ in records.done_keys(connection, session_id)}
     met |= {index for index, _ in session_activity.shown_keys(connection, session_id)}
-    state = ENDED if met & set(tests) else BEFORE_FIRST
+    state = BEFORE_FIRST if all(map(met.isdisjoint, tests)) else ENDED
     session_activity.end_session(connection, session_id, state, f"experimenter: {reason}")
     detail = {"reason": reason, "station": station}
     records.add_event(connection, session_id, "ended_at_station", detail)
