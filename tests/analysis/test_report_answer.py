@@ -19,6 +19,7 @@ from analysis.plan import MEASURES, RATING
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.answer import MOST_FINDINGS, answer, answer_tables, as_text
+from analysis.report.blocks import Chapter
 from analysis.report.content import gather
 from analysis.report.document import manuscript
 from analysis.report.effect_sizes import felt
@@ -35,7 +36,7 @@ from analysis.report.grades import (
 )
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Facts, Paragraph, PlannedFinding
-from analysis.report.numbering import LONGEST, ExhibitNumbers, ReportContent
+from analysis.report.numbering import LONGEST, ExhibitNumbers, NumberedChapter, ReportContent, Section
 from analysis.report.planned_effects import planned_effects
 from analysis.report.provenance import _estimates
 from analysis.report.results import MOST_SINGLY, differences, of_many_conditions, paragraphs, runs
@@ -372,6 +373,34 @@ def test_all_differences_of_an_analysis_have_the_same_decimals() -> None:
     raw = RATING
     assert [felt([one], raw, (precise, coarse)).value for one in (precise, coarse)] == ["0.268"] * 2
     assert felt([coarse], raw).value == "0.27"
+
+
+def test_the_answer_names_the_models_from_which_residuals_depart_but_no_mere_check(
+    content: ReportContent,
+) -> None:
+    (section,) = content.planned
+    assert section.analysis.companion is not None, "its mixed model only checks the estimates"
+    fitted = replace(section.analysis, companion=None)
+
+    def doubted(sections: Sequence[Section]) -> str:
+        departures = tuple(one.analysis.plan.name for one in sections)
+        chapter = NumberedChapter(Chapter("model-checks", "Model checks", (), departures=departures), ())
+        return limits(replace(content, planned=tuple(sections), chapters=(chapter,))).get("Fit", "")
+
+    two = [
+        replace(section, analysis=replace(fitted, plan=replace(fitted.plan, name=name)))
+        for name in ("naming <b>", "reading")
+    ]
+    assert "depart" not in doubted([section])
+    where = "(Supplement, Model checks)."
+    one, both = doubted(two[:1]), doubted(two)
+    assert f"The residuals of naming &lt;b&gt; depart significantly from the model {where}" in one
+    assert (
+        f"The residuals of naming &lt;b&gt; and reading depart significantly from their models {where}"
+        in both
+    )
+    assert fitted.model is not None and fitted.model.singular
+    assert "The fits of naming &lt;b&gt; and reading are singular" in both, "one doubt does not hide another"
 
 
 @pytest.mark.usefixtures("without_companions")

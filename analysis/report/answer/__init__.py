@@ -99,7 +99,7 @@ def answer(content: ReportContent, recovered: str) -> Iterator[Node]:
         "Sensitivity": ("sensitivity", _sensitivity(sections)),
         "Plan": ("plan", {"standing": content.standing, "planned": content.planned}),
         "Sample": ("sample", _sample(content)),
-        "Fit": ("doubts", {"doubts": _doubts(sections)}),
+        "Fit": ("doubts", {"doubts": _doubts(content, sections)}),
     }
     texts: dict[str, str] = {
         term: LAYOUT.sentences(passage, **facts) for term, (passage, facts) in limits.items()
@@ -587,17 +587,20 @@ def _sample(content: ReportContent) -> dict[str, Any]:
     }
 
 
-def _doubts(sections: Sequence[Section]) -> dict[str, list[str]]:
-    """Name the models that failed, did not converge, or are singular."""
+def _doubts(content: ReportContent, sections: Sequence[Section]) -> dict[str, list[str]]:
+    """Name the analyses without a model, and those whose model did not converge, is singular, or does not fit the residuals."""
     by_doubt: dict[str, list[str]] = {}
+    departures = {name for numbered in content.chapters for name in numbered.chapter.departures}
     for section in sections:
         analysis, model = section.analysis, section.analysis.model
-        doubt = ""
-        if model is None:
-            doubt = "" if any(contrast.crossed for contrast in analysis.contrasts) else "none"
-        elif not model.converged:
-            doubt = "check not converged" if analysis.companion else "not converged"
-        elif model.singular and not analysis.companion:
-            doubt = "singular"
-        by_doubt.setdefault(doubt, []).append(section.analysis.plan.name)
+        is_check = analysis.companion is not None
+        found = {
+            "none": model is None and not any(contrast.crossed for contrast in analysis.contrasts),
+            "not converged": model is not None and not model.converged and not is_check,
+            "check not converged": model is not None and not model.converged and is_check,
+            "singular": model is not None and model.converged and model.singular and not is_check,
+            "departs": analysis.plan.name in departures and not is_check,
+        }
+        for doubt in (doubt for doubt, holds in found.items() if holds):
+            by_doubt.setdefault(doubt, []).append(analysis.plan.name)
     return by_doubt
