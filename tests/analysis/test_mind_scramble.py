@@ -15,7 +15,7 @@ from scipy.stats import kendalltau
 
 from analysis import load
 from analysis.exclusions import IDENTICAL
-from analysis.measures.similarity import FILE
+from analysis.measures.similarity import FILE, OWN_ANSWER
 from analysis.report.apa_tables import Head
 from analysis.report.chapters.ratios import write as write_ratios
 from analysis.report.studies_page import write_studies_page
@@ -336,6 +336,21 @@ def test_summaries_have_the_cosine_that_was_stored_and_no_verdict(tmp_path: Path
     ratios = chapter_of(write_ratios, tables)
     (answers,) = [one for one in tables_in(ratios).values() if "Cosine of answers" in one.title]
     assert "hf:encoder" in answers.note and answers.rows[2][2] == "0.500"
+
+
+def test_valid_answers_that_wait_for_scoring_are_counted_beside_costs(tmp_path: Path) -> None:
+    folder, table = perception(tmp_path / "summarise", "summarise", {"one": 0.0, "two": 0.0, "oracle": 0.0})
+    table["prompt_tokens"] = 100 + 50 * (table["scramble"] != "BASE")
+    table.assign(completion_tokens=20).to_parquet(folder / "trials.parquet")
+    count = len(LEVELS) * FEW_ITEMS
+    chapter = chapter_of(write, load(folder))
+    assert f"{2 * count} valid answers are not scored yet: wrods score --similarity" in words_in(chapter)
+    assert [one.name for one in chapter.blocks if hasattr(one, "svg")] == ["ms_costs"]
+    compared = table[(table["reader"] == "one") & (table["scramble"] != "REO-ALL")]
+    similarities = compared[PLACE].assign(use="hf:encoder", compared_with=OWN_ANSWER, similarity=0.9)
+    similarities.to_parquet(folder / FILE)
+    told = words_in(chapter_of(write, load(folder)))
+    assert f"{count} valid answers are not scored yet" in told, "what scoring left out does not wait for it"
 
 
 def test_the_released_measure_of_restored_passages_is_named_beside_nearness(tmp_path: Path) -> None:

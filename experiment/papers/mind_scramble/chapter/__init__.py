@@ -163,9 +163,11 @@ def write(material: Material) -> Chapter | None:
         if blocks
         else ()
     )
-    of_models = material.tables.trials["reader_kind"] == "model"
-    is_silent = bool(never_answered(material.tables.trials)[of_models].all())
-    blocks = blocks or LAYOUT.blocks("not_judged", is_silent=is_silent and of_models.any())
+    unscored = paper.unscored(tables, factor)
+    if unscored or not blocks:
+        of_models = material.tables.trials["reader_kind"] == "model"
+        is_silent = of_models.any() and bool(never_answered(material.tables.trials)[of_models].all())
+        blocks = [*LAYOUT.blocks("unscored", unscored=unscored, is_silent=is_silent), *blocks]
     return LAYOUT.chapter("mind-scramble", blocks, kinds, kinds, methods=methods)
 
 

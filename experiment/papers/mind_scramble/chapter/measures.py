@@ -134,6 +134,21 @@ def values_of(tables: Tables, factor: str) -> list[Values]:
     ]
 
 
+def unscored(tables: Tables, factor: str) -> int:
+    """Count the valid answers in sessions of whose answers to a task none has a score or was compared."""
+    trials = tables.trials
+    answered = trials[
+        trials["excluded_reason"].isna()
+        & trials[factor].notna()
+        & is_valid(trials)
+        & (trials["reader_kind"] != "baseline")
+    ]
+    task = ["session_id", "set"]
+    scored = answered[answered[["correct", "score"]].notna().any(axis="columns")]
+    tasks = pd.concat([scored[task], scored_similarities(tables, factor)[task]]).drop_duplicates()
+    return len(answered) - len(answered.merge(tasks, on=task))
+
+
 def _restored(restored: pd.DataFrame, tables: Tables) -> Iterator[tuple[TaskMeasure, pd.DataFrame]]:
     """Yield the replies in which the released scorer found a passage, by words in place, and all replies, by nearness."""
     is_released = restored["scorer"].astype(str).str.startswith(_RELEASED)
