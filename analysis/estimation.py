@@ -16,7 +16,6 @@ from analysis.contrasts import all_untested, contrasts_of
 from analysis.frames import CENTRED, ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
-from analysis.multiple_comparisons import correction_of
 from analysis.plan import Plan, Remark, planned_differences
 from analysis.random_structure import (
     MOST_COLUMNS_BESIDE,
@@ -54,7 +53,7 @@ def analyse(
 def _analysed(
     plan: Plan, data: ModelData, engine: Callable[..., Fit], reduce: bool, most_columns: int | None
 ) -> Analysis:
-    unfitted = Analysis(plan, None, data.groups, data.levels, (), correction_of(plan), data.remarks)
+    unfitted = Analysis(plan, None, data.groups, data.levels, (), data.remarks)
     if not data.can_be_fitted:
         return replace(
             unfitted, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)

@@ -112,7 +112,7 @@ def _one_interval_each(analyses: Sequence[Analysis], all_contrasts: list[list[Co
         for number, index in positions:
             contrast = all_contrasts[number][index]
             if family_name(analyses[number].plan) != name and contrast.reach < widest.reach:
-                adjusted_in = ("p_adjusted", "low", "high", "reach", "family")
+                adjusted_in = ("p_adjusted", "low", "high", "reach", "family", "correction")
                 contrast = replace(
                     contrast, **{field: getattr(widest, field) for field in adjusted_in}, elsewhere=name
                 )
@@ -199,9 +199,11 @@ def by_largest_t(
     family: Sequence[Contrast], alphas: Sequence[float], directions: int = DIRECTIONS
 ) -> list[Contrast]:
     """Return one family adjusted by the largest |t|: each t is mapped to the largest df (a t copula); no p exceeds Bonferroni's."""
+    correction = "the largest t" if all(contrast.side for contrast in family) else "the largest |t|"
+    family = [replace(contrast, family=len(family), correction=correction) for contrast in family]
     estimable = [contrast for contrast in family if contrast.estimable]
     if not estimable:
-        return [replace(contrast, p_adjusted=float("nan"), family=len(family)) for contrast in family]
+        return [replace(contrast, p_adjusted=float("nan")) for contrast in family]
     df, joint = max(_df(contrast) for contrast in estimable), None
     tails = sum(1 if contrast.side else 2 for contrast in family)
     if len(family) > 1:
@@ -223,9 +225,7 @@ def by_largest_t(
         p = min(1.0, tails * tail)
         if joint is not None:
             p = min(p, joint.sf(float(stats.t.isf(tail, df)), df))
-        results.append(
-            _with_interval(contrast, p, float(stats.t.isf(limits[alpha], _df(contrast))), len(family))
-        )
+        results.append(_with_interval(contrast, p, float(stats.t.isf(limits[alpha], _df(contrast)))))
     return results
 
 
@@ -233,11 +233,11 @@ def _df(contrast: Contrast) -> float:
     return float("inf") if contrast.df is None else contrast.df
 
 
-def _with_interval(contrast: Contrast, p: float, reach: float, n_tests: int) -> Contrast:
+def _with_interval(contrast: Contrast, p: float, reach: float) -> Contrast:
     """Return a contrast with its adjusted p and the interval of this reach; without, where it is not estimable."""
     if not contrast.estimable:
-        return replace(contrast, p_adjusted=float("nan"), family=n_tests)
-    reaching = replace(contrast, p_adjusted=p, family=n_tests, reach=reach)
+        return replace(contrast, p_adjusted=float("nan"))
+    reaching = replace(contrast, p_adjusted=p, reach=reach)
     low, high = reaching.ends_around(contrast.estimate, contrast.se, contrast.df)
     return replace(reaching, low=low, high=high)
 
@@ -250,7 +250,8 @@ def by_false_discovery(family: Sequence[Contrast], alphas: Sequence[float]) -> l
     for index, (contrast, alpha) in enumerate(zip(family, alphas, strict=True)):
         tail = 1 - float(interval_levels(q, alpha)[index])
         reach = float(stats.t.isf(tail if contrast.side else tail / 2, _df(contrast)))
-        results.append(_with_interval(contrast, float(q[index]), reach, len(family)))
+        in_family = replace(contrast, family=len(family), correction="Benjamini and Hochberg's method")
+        results.append(_with_interval(in_family, float(q[index]), reach))
     return results
 
 
@@ -308,14 +309,6 @@ def _shared(contrasts: Sequence[Contrast]) -> Floats:
     p, i = np.array(participants), np.array(items)
     u = sparse.hstack(answers, format="csc")
     return np.asarray(p @ p.T + i @ i.T - (u.T @ u).toarray())
-
-
-def correction_of(plan: Plan) -> str:
-    """Name what adjusts the p values and intervals of a plan."""
-    if not plan.planned:
-        return "Benjamini and Hochberg's method"
-    is_directed = len(plan.groups) == 1 and all(one.direction != "two-sided" for one in plan.contrasts)
-    return "the largest t" if is_directed and plan.contrasts else "the largest |t|"
 
 
 def with_adjusted(table: pd.DataFrame, low: str = "", high: str = "") -> pd.DataFrame:

@@ -27,7 +27,7 @@ from analysis.frames import (
     time_data,
     words_rows,
 )
-from analysis.multiple_comparisons import across_analyses, adjusted, correction_of, two_one_sided
+from analysis.multiple_comparisons import across_analyses, adjusted, two_one_sided
 from analysis.plan import (
     MISSING,
     RATING,
@@ -121,7 +121,6 @@ def analyse_shares(plan: Plan, tables: Tables, companion: bool = True) -> Analys
         tuple(group for group in plan.groups if group in shown),
         tuple(level for level in plan.levels if (rows[plan.factor] == level).any()),
         contrasts,
-        correction_of(plan),
         tuple(dict.fromkeys(all_remarks)),
         rows,
         accompanying,
@@ -323,7 +322,6 @@ def in_general(plan: Plan, tables: Tables) -> Analysis | None:
         general_plan.groups,
         shown,
         contrasts,
-        correction_of(general_plan),
         (*remarks, remark),
         rows,
     )

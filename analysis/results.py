@@ -245,6 +245,7 @@ class Contrast:
     high: float
     p_adjusted: float  # after the family's correction
     family: int  # over how many tests that corrects
+    correction: str = ""  # what adjusts p and interval, in words
     estimable: bool = True  # False: its numbers say nothing and are not shown
     direction: Direction = "two-sided"  # of the test and its interval
     equivalence: Equivalence | None = None  # only between readers, where the plan has a bound
@@ -419,7 +420,6 @@ class Analysis:
     groups: tuple[str, ...]  # of shares every reader that has answers, otherwise what is in the model
     levels: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
-    correction: str  # what adjusts p values and intervals, in words
     remarks: tuple[str, ...]  # what was left out, reduced or could not be done, in sentences
     rows: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
     companion: Analysis | None = field(default=None, compare=False, repr=False)  # people's logistic model

@@ -263,12 +263,23 @@ def _of_contrasts(analysis: PlannedAnalysis) -> Iterator[str]:
 
 
 def _family(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
+    members = [
+        other
+        for other in plan.analyses
+        if other.family == analysis.family
+        and (analysis.family or set(other.measures.values()) & set(analysis.measures.values()))
+    ]
+    is_one_sided = all(
+        contrast.direction != "two-sided" and len(member.readers) == 1
+        for member in members
+        for contrast in member.contrasts
+    )
+    adjusted = f"adjusted by the largest {'t' if is_one_sided else '|t|'}"
     if analysis.family is None:
-        return "adjusted by the largest |t| over all planned contrasts of the measure"
-    others = [other.name for other in plan.analyses if other.family == analysis.family]
+        return f"{adjusted} over all planned contrasts of the measure"
     return (
-        f"adjusted by the largest |t| over all contrasts of the family {analysis.family} "
-        f"({', '.join(others)}), with equivalence tests adjusted by Bonferroni's method"
+        f"{adjusted} over all contrasts of the family {analysis.family} "
+        f"({', '.join(member.name for member in members)}), with equivalence tests adjusted by Bonferroni's method"
     )
 
 

@@ -338,7 +338,7 @@ def _estimates(content: ReportContent) -> Iterator[dict[str, Any]]:
                 },
                 "level": 1 - plan.alpha,
                 "tests": contrast.family,
-                "adjusted_by": section.analysis.correction,
+                "adjusted_by": contrast.correction,
             }
 
 

@@ -21,7 +21,7 @@ def material_of(tables: Tables, analyses: Iterable[Analysis] = (), **more: Any) 
 
 def not_carried_out(tables: Tables) -> list[Analysis]:
     """Return analyses of a study's plans without results, for chapters that need the plans alone."""
-    return [Analysis(plan, None, (), (), (), "", ()) for plan in plans(tables)]
+    return [Analysis(plan, None, (), (), (), ()) for plan in plans(tables)]
 
 
 def chapter_of(write: Callable[[Material], Chapter | None], given: Tables | Material) -> Chapter:

@@ -164,6 +164,10 @@ def test_a_plan_is_the_same_after_it_was_exported() -> None:
     said = plan_in_brief(again, StudyPlan((again,), ODD))
     assert "Similarity is not tested, since no bound was set. " in said
     assert said.endswith("No number of participants is planned.") and ": " not in said.partition("α")[2]
+    directed = tuple(replace(contrast, direction="less") for contrast in again.contrasts)
+    people = replace(again, contrasts=directed, measures={"human": again.measures["human"]})
+    for members, statistic in (((people,), "t"), ((people, again), "|t|")):
+        assert f"by the largest {statistic} over" in plan_in_brief(people, StudyPlan(members, ODD))
     stopped = replace(again, stop="after 60 people or on May 1.")
     assert plan_in_brief(stopped, StudyPlan((stopped,), ODD)).endswith(
         "Stopping rule: after 60 people or on May 1."

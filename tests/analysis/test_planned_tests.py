@@ -22,7 +22,7 @@ from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.content import gather
-from analysis.report.results import family_in_words
+from analysis.report.results import adjusted_by
 from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make, planned_analyses
@@ -94,7 +94,26 @@ def test_a_difference_that_two_families_test_has_one_interval_which_keeps_the_er
     told = [[remark for remark in one.remarks if elsewhere in remark] for one in (narrow, broad)]
     assert [len(remarks) for remarks in told] == [1, 0] and "initial − internal" in told[0][0]
     for one in (narrow, broad):
-        assert re.search(f" four .*{elsewhere}", family_in_words(one))
+        assert re.search(f" four .*{elsewhere}", adjusted_by(one))
+
+
+def test_what_adjusts_a_test_is_that_of_its_whole_family(handover: Make) -> None:
+    initial, final = (f"{level} - internal" for level in ("initial", "final"))
+    directed, both_sides = {"contrasts": [initial], "direction": "less"}, {"contrasts": [final]}
+    _, (alone,) = carried(handover, {"a": directed})
+    assert {one.correction for one in alone.contrasts} == {"the largest t"}
+    _, of_one_measure = carried(handover, {"a": directed, "b": both_sides})
+    assert {adjusted_by(one) for one in of_one_measure} == {
+        "the largest |t| over the two planned tests of accuracy"
+    }
+    wide = {"contrasts": [initial, final, "final - intact"], "direction": {initial: "less"}, "family": "wide"}
+    pair = {"contrasts": [initial, final], "direction": "less", "family": "own"}
+    _, (several, _) = carried(handover, {"a": pair, "b": wide})
+    taken, own = several.contrasts
+    assert (taken.correction, own.correction) == ("the largest |t|", "the largest t"), "as in its family"
+    assert adjusted_by(several).count("of the family") == 2 and ", and by the largest t" in adjusted_by(
+        several
+    )
 
 
 def test_readers_with_measures_of_their_own_are_compared_as_ratios(handover: Make) -> None:

@@ -203,8 +203,7 @@ class TestModelsInGeneral:
     def test_the_same_question_of_two_plans_is_answered_once(self, many: Tables) -> None:
         plan = plans(many)[0]
         analyses = [
-            Analysis(replace(plan, groups=("human", other)), None, (), (), (), "", ())
-            for other in ("m1", "m2")
+            Analysis(replace(plan, groups=("human", other)), None, (), (), (), ()) for other in ("m1", "m2")
         ]
         assert [one.kind for one in companions(analyses, many)] == ["models in general"]
 

@@ -519,6 +519,9 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
     priors = list(
         dict.fromkeys(f"a {analysis.plan.bayes.said}" for analysis in analyses if analysis.plan.bayes)
     )
+    planned_contrasts = [
+        contrast for analysis in analyses if analysis.plan.planned for contrast in analysis.contrasts
+    ]
     bounded = {
         measure.title: time_bounds(exclude, measure.name) for measure in MEASURES.values() if measure.logged
     }
@@ -580,17 +583,19 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
         ),
         "has_two_factors": any(analysis.plan.crossing is not None for analysis in fitted),
         "has_results": any(analysis.has_results for analysis in analyses),
-        "is_adjusted": any(
-            analysis.plan.planned and contrast.family > 1
-            for analysis in analyses
-            for contrast in analysis.contrasts
-        ),
+        "is_adjusted": any(contrast.family > 1 for contrast in planned_contrasts),
         "plans_both": any(
             analysis.plan.planned and kinds & set(PARTICIPANT_KINDS) and kinds & {"model", "baseline"}
             for analysis in analyses
             for kinds in (set(analysis.rows["reader_kind"]) if len(analysis.rows) else set(),)
         ),
         "has_formula": any(analysis.plan.formula is not None for analysis in fitted),
+        "largest": [
+            statistic
+            for statistic in ("|t|", "t")
+            if any(contrast.correction == f"the largest {statistic}" for contrast in planned_contrasts)
+        ],
+        "has_families": any(analysis.plan.planned and analysis.plan.family for analysis in analyses),
         "has_directed": any(
             contrast.direction != "two-sided" for analysis in analyses for contrast in analysis.contrasts
         ),

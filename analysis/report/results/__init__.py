@@ -406,24 +406,25 @@ def adjustment(analyses: Sequence[Analysis], kinds: Kinds, table: str | None, *,
         undetectable=len(least) - len(finite),
         estimable=any(contrast.estimable for contrast in contrasts),
         alpha="" if plan.alpha == ALPHA else f"{plan.alpha:g}".removeprefix("0"),
-        family=family_in_words(*analyses) if any(contrast.family > 1 for contrast in contrasts) else "",
+        adjusted_by=adjusted_by(*analyses) if any(contrast.family > 1 for contrast in contrasts) else "",
         is_any_open=any(contrast.p_adjusted >= plan.alpha for contrast in contrasts),
         is_short=is_short,
         table=table,
     )
 
 
-def family_in_words(analysis: Analysis, *others: Analysis) -> str:
-    """State over which tests p values are adjusted; ``others`` are analyses of other parts of a study, each adjusted separately."""
-    plan = analysis.plan
-    if others:
-        return "over the tests of each analysis"
-    if not plan.planned:
-        n_tests = max(contrast.family for contrast in analysis.contrasts)
-        return f"over the {apa.worded(n_tests, 'test')} of this analysis"
-    sizes = {contrast.elsewhere or family_name(plan): contrast.family for contrast in analysis.contrasts}
-    return "over " + apa.listing(
-        [f"the {apa.worded(n, 'planned test')} of {name}" for name, n in sizes.items()]
+def adjusted_by(analysis: Analysis, *others: Analysis) -> str:
+    """State by what and over which tests p is adjusted; ``others`` are analyses of other parts of a study, each adjusted alone."""
+    plan, by_correction = analysis.plan, dict[str, dict[str, None]]()
+    for contrast in analysis.contrasts:
+        name = contrast.elsewhere or family_name(plan)
+        tests = apa.worded(contrast.family, "planned test" if plan.planned else "test")
+        family = f"the {tests} of {name if plan.planned else 'this analysis'}"
+        by_correction.setdefault(contrast.correction, {})[
+            "the tests of each analysis" if others else family
+        ] = None
+    return ", and by ".join(
+        f"{correction} over {apa.listing(list(families))}" for correction, families in by_correction.items()
     )
 
 

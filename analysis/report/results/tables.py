@@ -18,7 +18,7 @@ from analysis.readers import headed, spoken
 from analysis.report.apa_tables import ApaTable, Head, Origin, decimals
 from analysis.report.effect_sizes import places_of
 from analysis.report.filters import JUDGED, USED, Either, filled, where
-from analysis.report.results import LAYOUT, family_in_words
+from analysis.report.results import LAYOUT, adjusted_by
 from analysis.report.terms import GROUPS, UNITS, component_in_words, in_order, term_in_words
 from analysis.results import Analysis, Contrast, FittedModelResult
 
@@ -194,8 +194,7 @@ def contrast_table(analysis: Analysis, name: str, others: Sequence[Analysis] = (
         places=1 if of_shares else places_of(contrasts),
         statistic="z" if all(contrast.df is None for contrast in contrasts) else "t",
         level=f"{100 * (1 - plan.alpha):g}",
-        correction=analysis.correction,
-        family=family_in_words(*analyses) if any(contrast.family > 1 for contrast in contrasts) else "",
+        adjusted_by=adjusted_by(*analyses) if any(contrast.family > 1 for contrast in contrasts) else "",
         is_any_directed=any(contrast.direction != "two-sided" for contrast in contrasts),
         has_common_items=any(_differs_from_rows(member) for member in analyses),
         is_any_undetermined=not all(contrast.estimable or contrast.left_out for contrast in contrasts),

@@ -14,7 +14,7 @@ from analysis.names import plain
 from analysis.readers import named
 from analysis.report.apa_tables import ApaTable
 from analysis.report.effect_sizes import ResponseScaleEffect, felt
-from analysis.report.results import LAYOUT, MOST_LEVELS, adjustment, mean_in_words
+from analysis.report.results import LAYOUT, MOST_LEVELS, adjusted_by, adjustment, mean_in_words
 from analysis.report.results.tables import contrast_table, origin_of_contrasts, part_of
 from analysis.results import Analysis, Contrast
 
@@ -186,7 +186,7 @@ class Together:
                 plan=first.plan,
                 unit=_unit(felt(first.estimable[:1], measure), measure.unit),
                 level=f"{100 * (1 - first.plan.alpha):g}",
-                correction=first.correction,
+                adjusted_by=adjusted_by(*self.analyses),
             ),
         ]
 

@@ -41,7 +41,7 @@ from analysis.report.apa_tables import ApaTable, decimals
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level
 from analysis.report.layout import ChapterLayout
-from analysis.report.results import statistics
+from analysis.report.results import adjusted_by, statistics
 from analysis.report.subgroups import TrialPart, draft_of_part, parts_by
 from analysis.results import Analysis, Contrast
 from analysis.tables import Tables
@@ -544,7 +544,7 @@ def _scales_table(name: str, scales: TimeScales, pairs: Sequence[Both], thinned:
         name,
         [model.source for model in models if model.source is not None],
         trials=(models[0].rows, models[-1].rows),
-        correction=scales.log.correction,
+        adjusted_by=dict.fromkeys(adjusted_by(scale) for scale in (scales.log, scales.own)),
         plan=scales.log.plan,
         thinned=thinned,
     )

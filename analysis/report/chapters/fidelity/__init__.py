@@ -20,6 +20,7 @@ from analysis.readers import PARTICIPANT_KINDS
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED
 from analysis.report.layout import ChapterLayout
+from analysis.report.results import adjusted_by
 from analysis.report.results.tables import origin_of_contrasts
 from analysis.results import Analysis, as_percent
 from analysis.tables import Tables
@@ -109,6 +110,7 @@ def effects_blocks(analysis: Analysis, table: pd.DataFrame, material: Material) 
     rows = _printed(table, analysis).to_dict("records")
     values: dict[str, Any] = {
         "analysis": analysis,
+        "adjusted_by": adjusted_by(analysis),
         "people": str(table["people"].iloc[0]),
         "noun": measure.noun if noun == measure.noun else f"{noun} (people) and {measure.noun} (models)",
         "bound": None if bound is None else bound.said or bound.value,
