@@ -16,6 +16,7 @@ from analysis.contrasts import all_untested, contrasts_of
 from analysis.frames import CENTRED, ModelData
 from analysis.mixed import Fit, VarianceComponent, fit, sketch
 from analysis.mixed.formula import read_formula
+from analysis.names import upper_first
 from analysis.plan import Plan, Remark, planned_differences
 from analysis.random_structure import (
     MOST_COLUMNS_BESIDE,
@@ -45,9 +46,15 @@ def analyse(
     """Fit what a plan asks for to its data and test its contrasts."""
     analysis = _analysed(plan, data, engine, reduce, most_columns)
     if analysis.model is None:
-        reason = "no model could be fitted"
+        reason = _nothing_varies(plan, data) or "no model could be fitted"
         analysis = replace(analysis, contrasts=all_untested(plan, data, reason))
     return analysis
+
+
+def _nothing_varies(plan: Plan, data: ModelData) -> str:
+    """Return why there is nothing to model where all values are the same; empty where they differ."""
+    is_alike = plan.measure.response in data.rows and data.rows[plan.measure.response].nunique() == 1
+    return f"all values of {plan.measure.noun} are the same" if is_alike else ""
 
 
 def _analysed(
@@ -57,6 +64,10 @@ def _analysed(
     if not data.can_be_fitted:
         return replace(
             unfitted, remarks=data.remarks or ("No model could be fitted: there is nothing to compare.",)
+        )
+    if why := _nothing_varies(plan, data):
+        return replace(
+            unfitted, remarks=(*data.remarks, f"{upper_first(why)}, so there is nothing to compare.")
         )
     data, thinning = thinned(plan, data)
     terms, remarks = justified(data, plan.factor)

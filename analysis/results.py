@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from analysis.answers import is_valid
 from analysis.apa import without_width
 from analysis.crossed_variance import CrossedEstimate
 from analysis.mixed import APPROXIMATE, Fit, Note, VarianceComponent, completed, linear_contrasts
@@ -447,6 +448,16 @@ class Analysis:
                 low, high = sorted((sign * contrast.low, sign * contrast.high))
                 effects[index] = replace(effects[index], p=contrast.p_adjusted, low=low, high=high)
         return effects
+
+    @property
+    def only_value(self) -> float | None:
+        """The value of all its answers; None if they differ, none is valid, or equivalence is shown nevertheless."""
+        if self.plan.measure.value not in self.rows or not is_valid(self.rows).any():
+            return None
+        values = self.rows[self.plan.measure.value].astype(float).unique()
+        tests = [contrast.equivalence for contrast in self.contrasts]
+        has_shown = any(test is not None and test.equivalent for test in tests)
+        return None if has_shown or len(values) > 1 else float(values[0])
 
     def test_of(self, contrast: Contrast) -> tuple[object, ...]:
         """Identity of a test (contrast, readers, trials) with its result: two planned analyses may share a test."""

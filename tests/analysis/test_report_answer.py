@@ -403,6 +403,26 @@ def test_the_answer_names_the_models_from_which_residuals_depart_but_no_mere_che
     assert "The fits of naming &lt;b&gt; and reading are singular" in both, "one doubt does not hide another"
 
 
+def test_answers_that_are_all_alike_are_told_once_and_are_no_evidence_of_similarity(tmp_path: Path) -> None:
+    rows = study_rows(human=6, models=("restorer",), items=8, timeouts=0)
+    rows = rows.assign(correct=True, reading_time=1000.0, rt=None)
+    content = gather(load(write_handover(tmp_path, rows, planned=PLANNED)))
+    (one,) = findings(content)
+    told = " ".join(map(str, [one.markup, *limits(content).values()]))
+    assert told.count("correct in every condition, so there is nothing to compare; effects of ") == 1
+    assert "agree" not in told and "ceiling" not in told and one.grade == ""
+    assert "reading could not be carried out (all values of reading time are the same)" in told
+    (section, _) = content.planned
+    shown = Equivalence(0.0, 1.0, 5.0, 2.0, None, 0.01, 0.01, 1, -2.0, 2.0, 0.9, True)
+    contrasts = [
+        replace(contrast, equivalence=shown if contrast.between else None)
+        for contrast in section.analysis.contrasts
+    ]
+    bounded = replace(section, analysis=replace(section.analysis, contrasts=tuple(contrasts)))
+    grades = [finding.grade for finding in findings(replace(content, planned=(bounded,)))]
+    assert EQUIVALENT.word in grades, "the planned estimate can show it"
+
+
 @pytest.mark.usefixtures("without_companions")
 def test_the_answer_is_told_as_text_before_the_rest_is_made_and_is_that_of_the_page(tmp_path: Path) -> None:
     told: list[str] = []

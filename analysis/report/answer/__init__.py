@@ -158,6 +158,13 @@ class _Question:
             together = Together(tuple(part.analysis for part in self.section.parts), kinds)
             yield self._finding("question_together", "together", together=together)
             return
+        value = self.section.analysis.only_value
+        if value is not None:
+            contrasts = self.section.analysis.estimable
+            widest = max(contrasts, key=lambda contrast: contrast.high - contrast.low)
+            size = felt([widest], self.section.analysis.plan.measure, contrasts)
+            yield self._finding("question_uniform", "uniform", value=value, widest=widest, size=size)
+            return
         crowded, others = crowds(self.section.analysis.contrasts, most_levels)
         for crowd in crowded:
             yield self._of_crowd(crowd)
