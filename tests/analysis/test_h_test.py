@@ -14,7 +14,9 @@ import pytest
 from scipy import stats
 
 from analysis import Tables, apa, load
+from analysis.apa import MISSING
 from analysis.figures import Drawing
+from analysis.multiple_comparisons import interval_levels
 from analysis.plan_deviations import why_no_bound
 from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
@@ -180,6 +182,21 @@ def test_the_chapter_compares_what_the_paper_claims_has_no_effect(chapter: Chapt
     assert ("large, matched items", "direct, chain of thought (large-thinks)") in compared
     text = words_in(chapter)
     assert why_no_bound([]) in text and "large 80.0%" in text and "adjusted p < .05" in text
+
+
+def test_adjusted_intervals_are_headed_by_the_levels_that_they_have(chapter: Chapter) -> None:
+    for name in ("h_test_paired", "h_test_makings"):
+        table = tables_in(chapter)[name]
+        at = {head: place for place, head in enumerate(table.columns)}
+        p = [str(row[at["p adjusted"]]) for row in rows_in(table) if str(row[at["p"]]) != MISSING]
+        levels = interval_levels(np.array([p_of(text) for text in p]))
+        by_size = sorted(set(100 * levels), reverse=True)
+        assert " or ".join(f"{level:.1f}".removesuffix(".0") for level in by_size) + "% CI" in at
+
+
+def p_of(text: str) -> float:
+    """Read a printed p."""
+    return 0.0 if text.startswith("<") else 1.0 if text.startswith(">") else float(text)
 
 
 def test_what_the_results_test_has_no_second_interval_in_the_chapter(tmp_path: Path) -> None:

@@ -506,9 +506,22 @@ def _adjusted(rows: Sequence[Row], kinds: Mapping[str, str] | None = None) -> li
         rows = [row for row in rows if kinds[row["reader"]] != "baseline"] or rows
     found = paper.agreeing(rows).to_dict("records")
     return [
-        row | {"low": new["low"], "high": new["high"], "adjusted": new["p_adjusted"]}
+        row
+        | {"low": new["low"], "high": new["high"], "adjusted": new["p_adjusted"]}
+        | {"level": _level(new["level"])}
         for row, new in zip(rows, found, strict=True)
     ]
+
+
+def _level(share: float) -> str:
+    """Write the level of an interval in percent; empty where nothing was tested."""
+    return "" if np.isnan(share) else apa.number(100 * share, 1).removesuffix(".0")
+
+
+def _levels(rows: Sequence[Row]) -> str:
+    """Write the levels that the intervals of a table have, the wider first: two where only some differences are significant."""
+    levels = dict.fromkeys(row["level"] for row in sorted(rows, key=lambda row: row["adjusted"]))
+    return " or ".join(filter(None, levels))
 
 
 def _compared(run: TestRun) -> Iterator[Block]:
@@ -530,7 +543,9 @@ def _compared(run: TestRun) -> Iterator[Block]:
     heads: dict[str, Any] = {"first_head": "% first", "second_head": "% second"}
     yield from LAYOUT.blocks(
         "paired",
-        table=LAYOUT.table("h_test_paired", ordered, kinds=kinds, bound=bound.said, **heads),
+        table=LAYOUT.table(
+            "h_test_paired", ordered, kinds=kinds, bound=bound.said, levels=_levels(rows), **heads
+        ),
         number_of=len(data),
         differ=[row for row in data if row["adjusted"] < ALPHA],
         alike=sum(row["p_equal"] < ALPHA for row in data),
@@ -565,7 +580,7 @@ def _makings(run: TestRun) -> Iterator[Block]:
     differ = [row for row in data if row["adjusted"] < ALPHA]
     yield from LAYOUT.blocks(
         "makings",
-        table=LAYOUT.table("h_test_makings", rows, kinds=kinds, bound=bound.said),
+        table=LAYOUT.table("h_test_makings", rows, kinds=kinds, bound=bound.said, levels=_levels(rows)),
         shown=data if len(data) <= MOST_TOLD else differ[:MOST_TOLD],
         number_of=len(data),
         differ=len(differ),
@@ -650,6 +665,7 @@ def pictures(run: TestRun) -> Iterator[Block]:
         "h_test_pictures" if run.is_h_test else "letter_geometry_pictures",
         first_head="% text",
         second_head="% pictures",
+        levels=_levels(rows),
         is_parted=any(row["part"].making or row["part"].k is not None for row in rows),
         **values,
     )

@@ -18,7 +18,7 @@ from analysis.answers import is_valid, never_answered
 from analysis.crossed_variance import EstimateLayout, estimate, sums_of_model
 from analysis.exclusions import FILLER, RULE
 from analysis.intervals import over_items, reach, share_over_items
-from analysis.multiple_comparisons import with_adjusted
+from analysis.multiple_comparisons import interval_levels, with_adjusted
 from analysis.readers import PARTICIPANT_KINDS, group_order
 from analysis.tables import Tables, joined_beside
 
@@ -159,11 +159,13 @@ def paired(first: pd.DataFrame, second: pd.DataFrame, bound: float | None = None
 def agreeing(compared: Sequence[Mapping[str, Any]], furthest: float = 1.0) -> pd.DataFrame:
     """Return Benjamini and Hochberg's p of differences, each with ``se`` and ``df``, and intervals that agree with them.
 
-    Intervals end at ``furthest``, the largest possible difference.
+    ``level`` is that of an interval. Intervals end at ``furthest``, the largest possible difference.
     """
     columns = ["difference", "se", "df", "p", "low", "high"]
     table = pd.DataFrame(compared, columns=columns, dtype=float).rename(columns={"difference": "estimate"})
     table = with_adjusted(table, "low", "high")
+    has_p = table["p"].notna()
+    table.loc[has_p, "level"] = interval_levels(table.loc[has_p, "p_adjusted"].to_numpy(dtype=float))
     return table.assign(low=table["low"].clip(-furthest), high=table["high"].clip(upper=furthest))
 
 
