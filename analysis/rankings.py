@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from math import factorial
@@ -405,10 +405,13 @@ class RecoveryOrder:
     rho_high: float
     recovery_items: int
     task_items: int
+    at_chance: tuple[str, ...] = ()  # models that are not ranked
 
 
-def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -> RecoveryOrder:
-    """Compare the order of models in recovery with that in the task, on scrambled levels alone."""
+def recovery_order(
+    tables: Tables, factor: str, at_chance: Collection[str] = (), *, resamples: int = RESAMPLES
+) -> RecoveryOrder:
+    """Compare the order of models in recovery with that in the task, on scrambled levels alone; those at chance have none."""
     changed = scrambled_levels(tables, factor)
     trials = tables.trials
     used = trials["excluded_reason"].isna() & trials["item_id"].notna() & trials[factor].isin(changed)
@@ -421,10 +424,13 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
         "task": _item_means(task, failures_as_wrong(task)),
     }
     shared = set(parts["recovery"].columns) & set(parts["task"].columns)
-    models = [group for group in group_order(rows) if group in shared] if len(rows) else []
+    compared = [group for group in group_order(rows) if group in shared] if len(rows) else []
+    models = [group for group in compared if group not in at_chance]
+    unranked = tuple(group for group in compared if group in at_chance)
     if len(models) < LEAST_MODELS:
+        above_chance = ", and accuracy above chance with intact text" * bool(unranked)
         raise UserError(
-            f"{len(models)} models have both recovery and a task under {factor}",
+            f"{len(models)} models have both recovery and a task under {factor}{above_chance}",
             mend="An order needs three models, each with a block of type recover and another one.",
         )
     names = parts["recovery"].index.union(parts["task"].index)
@@ -441,7 +447,8 @@ def recovery_order(tables: Tables, factor: str, *, resamples: int = RESAMPLES) -
         table[f"{name}_rank"] = table[name].rank(ascending=False)
     tau, rho = (interval(measure(sides["recovery"], sides["task"])[1:]) for measure in (kendall, spearman))
     ranked = rank_correlation(sides["recovery"][0], sides["task"][0], seed)
-    return RecoveryOrder(table, ranked, tau.low, tau.high, rho.low, rho.high, *map(len, parts.values()))
+    ends = (tau.low, tau.high, rho.low, rho.high)
+    return RecoveryOrder(table, ranked, *ends, *map(len, parts.values()), unranked)
 
 
 def _item_means(rows: pd.DataFrame, value: pd.Series[float]) -> pd.DataFrame:

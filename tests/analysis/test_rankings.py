@@ -31,7 +31,9 @@ from analysis.rankings import (
     robustness_table,
     sizes,
 )
+from analysis.report.chapters.rankings import write
 from stimuli.errors import UserError
+from tests.analysis.chapters import chapter_of, tables_in, words_in
 from tests.analysis.letter_study import LEVELS, trial_rows, write_handover
 
 FLAT = {"intercept": 0.0, "initial": 0.0, "internal": 0.0, "final": 0.0}
@@ -149,6 +151,17 @@ def test_the_order_of_models_in_recovery_is_held_against_that_in_the_task(tmp_pa
     few = recovery_study(tmp_path / "few", {"a": 0.2, "b": 0.3}, {"a": 0.2, "b": 0.3})
     with pytest.raises(UserError, match=r"^2 models"):
         recovery_order(few, "position")
+
+
+def test_models_at_chance_with_intact_text_have_no_place_in_the_order_of_recovery(tmp_path: Path) -> None:
+    recovered = {"a": 0.2, "b": 0.4, "c": 0.6, "d": 0.8}
+    right = {"a": 0.5, "b": 0.7, "c": 0.8, "d": 0.9}
+    chapter = chapter_of(write, recovery_study(tmp_path / "all", recovered, right))
+    assert [row[0] for row in tables_in(chapter)["recovery_order"].rows] == ["d", "c", "b"]
+    told = words_in(chapter)
+    assert "Over 3 models" in told and " a is not ranked" in told
+    few = recovery_study(tmp_path / "few", recovered, right | {"b": 0.5})
+    assert "2 models have both" in words_in(chapter_of(write, few))
 
 
 def pattern_study(

@@ -18,6 +18,7 @@ from analysis.readers import PARTICIPANT_KINDS, spoken
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import ChapterLayout
 from analysis.report.subgroups import of_part, parts_by
+from analysis.tables import Tables
 from stimuli.errors import UserError
 
 LAYOUT = ChapterLayout(Path(__file__).parent)
@@ -72,6 +73,12 @@ def write(material: Material) -> Chapter | None:
     )
 
 
+def _guessing(tables: Tables, factor: str) -> set[str]:
+    """Return the models whose accuracy with intact text is not shown to exceed chance: no ranking includes them."""
+    study, intact = str(tables.dictionary["study"]), tables.levels_of(factor)[0]
+    return at_chance(tables.trials, tables.items, tables.factors, factor, intact, study)
+
+
 def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[Block]:
     tables = material.tables
     material.told(f"robustness by {factor}")
@@ -81,8 +88,7 @@ def _sizes_part(material: Material, factor: str, missing: Missing) -> Iterator[B
     except UserError as error:
         missing.append(("no_robustness", error.message))
         return
-    study, intact = str(tables.dictionary["study"]), tables.levels_of(factor)[0]
-    guessing = at_chance(tables.trials, tables.items, tables.factors, factor, intact, study)
+    study, guessing = str(tables.dictionary["study"]), _guessing(tables, factor)
     table = rankings.robustness_table(robustness, sizes).assign(
         at_chance=lambda rows: rows["model"].isin(guessing)
     )
@@ -125,7 +131,7 @@ def _recovery_part(material: Material, factor: str, missing: Missing) -> Iterato
         return
     material.told(f"recovery and task by {factor}")
     try:
-        order = rankings.recovery_order(material.tables, factor)
+        order = rankings.recovery_order(material.tables, factor, _guessing(material.tables, factor))
     except UserError as error:
         missing.append(("no_order", error.message))
         return
