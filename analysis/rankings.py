@@ -448,7 +448,8 @@ def recovery_order(
     tau, rho = (interval(measure(sides["recovery"], sides["task"])[1:]) for measure in (kendall, spearman))
     ranked = rank_correlation(sides["recovery"][0], sides["task"][0], seed)
     ends = (tau.low, tau.high, rho.low, rho.high)
-    return RecoveryOrder(table, ranked, *ends, *map(len, parts.values()), unranked)
+    n_recovered, n_asked = map(len, parts.values())
+    return RecoveryOrder(table, ranked, *ends, n_recovered, n_asked, unranked)
 
 
 def _item_means(rows: pd.DataFrame, value: pd.Series[float]) -> pd.DataFrame:

@@ -416,8 +416,7 @@ def _in_words(told: Any, given: Any) -> str:
     """Return what a level is, of a scramble what it does to a text; empty if the study says nothing of it."""
     if told is None or told == VERSION:
         return ""
-    has_examples = isinstance(given, Mapping) and "demonstrations" in given
-    operation = given["demonstrations"] if has_examples else given
+    operation, is_of_examples = _operation_of(given)
     try:
         if not isinstance(told, LevelSummary):
             words = parse_operation(operation).in_words
@@ -427,7 +426,7 @@ def _in_words(told: Any, given: Any) -> str:
             return told
     except UserError:  # rows of a table
         return _operation(told)
-    return f"examples {'' if words == 'unchanged' else 'with '}{words}" if has_examples else words
+    return f"examples {'' if words == 'unchanged' else 'with '}{words}" if is_of_examples else words
 
 
 MOST_WORDS = 4
@@ -546,22 +545,24 @@ def _published(operation: Any) -> PublishedOperation | None:
     return None if published.protocol is None else published
 
 
+def _operation_of(given: Any) -> tuple[Any, bool]:
+    """Return the operation of a level, and whether it changes the examples alone."""
+    is_of_examples = isinstance(given, Mapping) and "demonstrations" in given
+    return (given["demonstrations"] if is_of_examples else given), is_of_examples
+
+
 def _as_published(given: Any) -> Any:
     """Return the description of a paper's scramble; others unchanged."""
-    examples = isinstance(given, Mapping) and "demonstrations" in given
-    published = _published(given["demonstrations"] if examples else given)
-    return (
-        given if published is None else LevelSummary(f"{'examples: ' if examples else ''}{published.label}")
-    )
+    operation, is_of_examples = _operation_of(given)
+    published = _published(operation)
+    if published is None:
+        return given
+    return LevelSummary(f"{'examples: ' if is_of_examples else ''}{published.label}")
 
 
 def _code_of_scrambles(study: Study, verbs: Mapping[str, str]) -> str:
     """Name the papers whose code makes the scrambles; empty if none does."""
-    operations = [
-        given["demonstrations"] if isinstance(given, Mapping) and "demonstrations" in given else given
-        for levels in study.factors.values()
-        for given in levels.values()
-    ]
+    operations = [_operation_of(given)[0] for levels in study.factors.values() for given in levels.values()]
     published = filter(None, map(_published, operations)) if "items" in study.published else ()
     papers = dict.fromkeys(f"{one.protocol.title.partition('), ')[0]})" for one in published if one.protocol)
     return f" Scrambles {verbs['are']} made by the code of {listing(list(papers))}." if papers else ""
@@ -617,8 +618,9 @@ def _operation(operation: Any) -> str:
         GROUP,
     } & set(operation):
         return _between(operation)
-    if isinstance(operation, Mapping) and "demonstrations" in operation:
-        return f"examples: {parse_operation(operation['demonstrations']).label}"
+    scramble, is_of_examples = _operation_of(operation)
+    if is_of_examples:
+        return f"examples: {parse_operation(scramble).label}"
     if isinstance(operation, Mapping) and any(isinstance(given, Mapping) for given in operation.values()):
         sets = [
             f"{kind} {name} {value}"
