@@ -245,6 +245,8 @@ def test_a_reload_in_a_second_pass_of_practice_records_the_answer_that_it_waits_
             page.reload()
             leave(page.get_by_role("heading", name=TEXTS["resume_title"]))
         respond(page, "rate", "2")
-        leave(page.get_by_text(TEXTS["practice_again" if key == "f" else "practice_passed"].partition("{")[0]))
+        leave(
+            page.get_by_text(TEXTS["practice_again" if key == "f" else "practice_passed"].partition("{")[0])
+        )
     finished(page, server)
     assert server.event("resume") == {"trial_index": 1}

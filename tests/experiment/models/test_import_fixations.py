@@ -179,7 +179,9 @@ def test_fixations_and_the_answers_of_their_trial_are_in_the_same_table(tmp_path
     head, *rows = table("eyelink").splitlines()
     content = "\n".join([f"{head},key,confidence", *(f"{row},Yes,5" for row in rows)])
     tables = imported(
-        study_in(tmp_path / "study", steps), f"{EYELINK}response: key\nfurther: {{sure: confidence}}\n", content
+        study_in(tmp_path / "study", steps),
+        f"{EYELINK}response: key\nfurther: {{sure: confidence}}\n",
+        content,
     )
     answers = tables.trials.groupby("step_name", dropna=False)["response"].agg(["first", "nunique", "size"])
     assert answers.values.tolist() == [["5", 1, 144], ["Yes", 1, 144]]

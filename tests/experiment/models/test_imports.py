@@ -225,7 +225,9 @@ def test_columns_of_further_answers_are_trials_behind_that_of_their_row(folder):
     (folder / "map.yaml").write_text(f"{MAPPING}step: old\nfurther: {{sur: confidence}}\n", "utf-8")
     assert "take `step` out" in " ".join(take(folder).output.split())
     (folder / "map.yaml").write_text(f"{MAPPING}further: {{sur: confidence}}\n", "utf-8")
-    (folder / "trials.csv").write_text((folder / "trials.csv").read_text("utf-8").replace("P1,", "P2,"), "utf-8")
+    (folder / "trials.csv").write_text(
+        (folder / "trials.csv").read_text("utf-8").replace("P1,", "P2,"), "utf-8"
+    )
     assert "line 2: the step is 'sur'" in " ".join(take(folder).output.split())
 
 
