@@ -352,7 +352,7 @@ class _Table:
                 list_id = self._list(reader, rows, number)
             for trial in self._trials(rows):
                 with self.checking(trial[0]):
-                    responses += self._trial(trial, items_by_id)
+                    responses.extend(self._trial(trial, items_by_id))
             sessions.append(GivenSession(reader, key, list_id, responses))
         return sessions
 
