@@ -59,7 +59,7 @@ def scored(trials: pd.DataFrame, measure: Measure) -> pd.DataFrame:
     if measure.logged:
         rows = trials[used & not_failed(trials) & (trials[measure.name] > 0)]
         return rows.assign(value=np.log(rows[measure.name]))
-    if measure.unit:
+    if not measure.is_share:
         rows = trials[used & trials[measure.name].notna()] if measure.name in trials else trials.iloc[:0]
         return rows.assign(value=rows.get(measure.name, pd.Series(dtype=float)).astype(float))
     used &= judged(trials, measure.name)
@@ -152,7 +152,7 @@ def _participants(
         sd = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
         if measure.logged:
             centre, low, high, sd = np.exp(centre), np.exp(low), np.exp(high), float(np.exp(sd))
-        elif measure.family == "binomial" or measure is RECOVERED:
+        elif measure.is_share:
             low, high = max(low, 0.0), min(high, 1.0)
         trials = int((rows[factor] == level).sum())
         interval_kind, bounds = kind_of_interval, (float(low), float(high))
@@ -188,7 +188,7 @@ def _one_reader(
         by_item = shown.groupby("item_id")["value"].mean()
         mean = float(by_item.mean())
         shares = measure.response in ("correct", "missing")
-        limits = (0.0, 1.0) if measure.family == "binomial" or measure is RECOVERED else None
+        limits = (0.0, 1.0) if measure.is_share else None
         values = by_item.to_numpy(dtype=float)
         answers = shown.groupby("item_id").size().to_numpy(dtype=float)
         low, high = share_over_items(values, answers) if shares else over_items(values, limits=limits)

@@ -63,11 +63,7 @@ def numbers(cell: str) -> list[float]:
 
 
 def near(truth: float, low: float, high: float) -> bool:
-    """Whether a truth lies inside an interval of twice the width, almost four standard errors to either side.
-
-    Which reader gets which list hangs on who comes first, so that data differ from run to run, and one in twenty 95% intervals
-    does not hold the truth.
-    """
+    """Whether a truth is in an interval of twice the width: one in twenty 95% intervals does not contain it."""
     return abs(truth - (low + high) / 2) <= high - low
 
 

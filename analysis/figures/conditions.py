@@ -124,7 +124,7 @@ class ConditionMeans:
 
     def raw(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return means of the modelled scale as the axis has them."""
-        return np.exp(values) if self.measure.logged else values if self.measure.unit else 100.0 * values
+        return np.exp(values) if self.measure.logged else 100.0 * values if self.measure.is_share else values
 
 
 def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") -> Drawing:
@@ -178,7 +178,7 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
 
 def _written(row: ConditionMeans, mean: float) -> str:
     """Write a mean as text has it."""
-    write = apa.milliseconds if row.measure.logged else apa.number if row.measure.unit else apa.percent
+    write = apa.milliseconds if row.measure.logged else apa.percent if row.measure.is_share else apa.number
     return write(mean)
 
 
@@ -242,9 +242,10 @@ def _draw(figure: Figure, row: ConditionMeans, look: dict[str, MarkStyle], top: 
     centre = (names + (columns * (width + _GAP) - _GAP) / 2) / BROAD
     short_titles = {"correct": "Correct", RECOVERED.name: "Recovered"}
     axis = f"{short_titles.get(row.measure.name, row.measure.title)} (%)"
-    if row.measure.unit:
+    if not row.measure.is_share:
         title = "Mean rating" if row.measure is RATING else row.measure.title
-        axis = f"{title} ({row.measure.unit}{'; geometric means' if row.measure.logged else ''})"
+        unit = f"{row.measure.unit}; geometric means" if row.measure.logged else row.measure.unit
+        axis = f"{title} ({unit})" if unit else title
     figure.text(centre, 1 - (end + 0.22) / high, axis, ha="center", va="top", fontsize=SIZE, color=SOFT)
     if row.effects:
         left, begin = names + 0.9, end + _BELOW + _ABOVE
@@ -265,7 +266,7 @@ def _single(row: ConditionMeans, group: str) -> pd.DataFrame:
 
 def _shown(row: ConditionMeans, cells: Sequence[ConditionMean]) -> IntervalMarks:
     """Return means as the axis has them."""
-    scale = 1.0 if row.measure.unit else 100.0
+    scale = 100.0 if row.measure.is_share else 1.0
     return IntervalMarks(
         *scale * np.array([(cell.mean, cell.low, cell.high) for cell in cells], dtype=float).T
     )
@@ -324,7 +325,7 @@ def _panel(
 def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, step: float) -> None:
     """Write a mean above its mark, or where rows are low next to its interval if there is room within the panel."""
     mean, low, high = (end if np.isfinite(end) else ends[0] for end in ends)
-    places = 1 if row.measure.unit and not row.measure.logged else 0
+    places = 0 if row.measure.is_share or row.measure.logged else 1
     printed = apa.rounded(mean, places if row.measure.logged else places + 1)  # as tables have it
     text = apa.number(float(printed), places)
     at, shift = (mean, y), (0.0, 4.5)

@@ -67,7 +67,7 @@ class Measure:
     noun: str  # what a sentence calls it
     family: str  # ``binomial`` (logit link) or ``gaussian``
     logged: bool  # whether the natural logarithm is modelled
-    unit: str  # unit of the raw value; empty for proportions
+    unit: str  # unit of the raw value; empty for proportions, and for own numbers without one
     response: str  # what the formula names on its left side
     link: str | None = None  # link of its model where it is not the family's usual one
     of: Literal["all", "people", "models"] = "all"  # which readers can have it
@@ -100,6 +100,11 @@ class Measure:
     def scale(self) -> Scale:
         """Scale on which a difference is reported and bounded: percentage points, a ratio, or the measure's own unit."""
         return "points" if self.family == "binomial" else "ratio" if self.logged else "raw"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a proportion, which tables and figures show in percent."""
+        return not self.unit and not self.is_own
 
     @property
     def is_quantity(self) -> bool:

@@ -209,7 +209,7 @@ def _print(imported: Imported, *, as_json: bool) -> None:
             f"  {imported.repeated} {subject} an item again in the same condition, first {imported.first_repeated}"
         )
     if imported.lacking:
-        click.echo(f"  further answers without a row, which count as missing: {imported.lacking}")
+        click.echo(f"  further answers that are not there, which count as missing: {imported.lacking}")
     if imported.predictions:
         click.echo(f"  {imported.agreeing} of {imported.predictions} stored predictions are read alike")
     for line in imported.differing:

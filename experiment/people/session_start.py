@@ -42,6 +42,7 @@ from experiment.store.assignment import (
 )
 from experiment.store.database import RefusedOperation, lock_for_change
 from experiment.store.erasure import asks_for_consent
+from stimuli.seeds import generator
 
 BEGIN_ANEW = ("declined", "interrupted")
 """Final states after which the same person may begin another session."""
@@ -278,16 +279,18 @@ def _begin(
     if is_real and (refusal := place_refusal(connection, service)) is not None:
         raise refusal.as_problem()
     places = _places(service, kind, is_pilot=arrival.is_pilot)
-    session_id = secrets.token_hex(16)
+    prefix = PILOT_PREFIX if arrival.is_pilot and not arrival.is_simulated else PREFIXES[kind]
+    number = identities.get(TYPED) or (
+        next_reader(connection, service.study, prefix) if earlier is None else str(earlier["reader"])
+    )
+    # orders are drawn by session: the same simulated readers get the same ones in every store
+    draw = generator("simulated session", service.study, number) if arrival.is_simulated else secrets.SystemRandom()
+    session_id = f"{draw.getrandbits(128):032x}"
     token = session_token(secret, session_id)
     plan: Mapping[str, Any] = (
         service.plan_session(None, session_id, 0)
         if service.groups
         else _plan_on(connection, service, places, service.list_ids, session_id)
-    )
-    prefix = PILOT_PREFIX if arrival.is_pilot and not arrival.is_simulated else PREFIXES[kind]
-    number = identities.get(TYPED) or (
-        next_reader(connection, service.study, prefix) if earlier is None else str(earlier["reader"])
     )
     records.create_session(
         connection,

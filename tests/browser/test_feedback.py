@@ -13,6 +13,7 @@ from tests.browser.plans import (
     choose,
     comprehension,
     feedback,
+    practice,
     question,
     rate,
     trial,
@@ -228,3 +229,24 @@ def test_after_a_reload_between_two_answers_the_same_screens_follow_and_it_is_re
     assert [(one["trial_index"], one["attempt"]) for one in told(server)] == [(0, 1), (2, 1)]
     assert server.event("resume") == {"trial_index": 3}
     assert sorted(server.trials) == [(0, 1), (1, 1), (2, 1), (3, 2)]
+
+
+def test_a_reload_in_a_second_pass_of_practice_records_the_answer_that_it_waits_for(opened):
+    sure = {"labels": ["unsure", "sure"], "responses": ["1", "2"], "keys": ["1", "2"]}
+    trials = [
+        trial(0, [choose("Does it bark?")], answer="yes"),
+        trial(1, [rate("The dog barks.", ask="How sure are you?", **sure)], step_name="sure"),
+    ]
+    server, page = opened(practice(trials, feedback=None, **{"pass": 1.0}))
+    for key in ("f", "j"):
+        respond(page, "choose", key)
+        trial_shown(page, "rate", "The dog barks.")
+        if key == "j":
+            page.reload()
+            leave(page.get_by_role("heading", name=TEXTS["resume_title"]))
+        respond(page, "rate", "2")
+        leave(
+            page.get_by_text(TEXTS["practice_again" if key == "f" else "practice_passed"].partition("{")[0])
+        )
+    finished(page, server)
+    assert server.event("resume") == {"trial_index": 1}

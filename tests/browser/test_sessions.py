@@ -245,3 +245,16 @@ def test_a_browser_without_something_still_delivers_every_answer(opened, missing
     assert sorted(server.trials) == [(0, 1), (1, 1)]
     assert (server.trials[0, 1]["paint_ts"] is None) == (missing == "Element Timing")
     assert len({row["client_uuid"] for row in server.trials.values()}) == 2
+
+
+def test_a_station_counts_no_trials_of_a_session_without_a_list(serve, new_page):
+    server = serve(plan(block(questions(1))), config={"ask_participant": True})
+    page = new_page()
+    left = {"next_trial": 1, "last_seen_at": "2026-11-20T10:00:00+00:00", "station": "Station 03"}
+    unfinished = [{**left, "participant": "P001", "trials": 0}, {**left, "participant": "P002", "trials": 48}]
+    page.route("**/station/start", lambda route: route.fulfill(json={"state": "new", "unfinished": unfinished}))
+    page.add_init_script("localStorage.setItem('wrods-station', 'Station 03')")
+    page.goto(server.address)
+    page.get_by_text("trial 1 of 48").wait_for()
+    assert "?" not in page.locator(".unfinished").inner_text()
+    assert "P001: Nov 20, 2026" in page.locator(".unfinished").inner_text()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -390,6 +391,49 @@ def test_a_number_that_an_own_type_records_is_planned_and_reported_in_its_unit(
     power = said("power", tapping, "--participants", "8")
     told = " ".join(power.output.split())
     assert "beat is left out: mean time between taps cannot be simulated" in told, told
+
+
+def test_people_and_a_model_are_compared_on_a_number_without_a_unit(associations: Path) -> None:
+    folder = associations / "trial_types" / "associate"
+
+    def count_letters(declared: dict[str, Any]) -> None:
+        declared["fields"]["letters"] = {"type": "number", "prose": "letters of the word"}
+        declared["simulated"]["letters"] = {"normal": [6, 1]}
+
+    declare(folder, count_letters)
+    change(folder / "parser.py", ("words[0].lower()}", 'words[0].lower(), "letters": len(words[0])}'))
+    cues = [("salt", "thing"), ("doctor", "person"), ("bread", "thing"), ("teacher", "person")]
+    rows = "".join(f"{cue},{cue},{kind}\n" for cue, kind in cues)
+    (associations / "cues.csv").write_text(f"item,sentence,kind\n{rows}", "utf-8")
+    none = {"effects": {}, "participant_sd": 0.1, "item_sd": 0.1}
+    truth = {"accuracy": {"intercept": 2} | none, "time": {"intercept": 7, "residual_sd": 0.2} | none}
+    (associations / "simulated.json").write_text(json.dumps(truth), "utf-8")
+    with ScriptedOpenAI(
+        answer=lambda body: (
+            "gardener" if re.search('"(doctor|teacher)"', body["messages"][-1]["content"]) else "stone"
+        )
+    ) as server:
+        kinds = "{kind: {thing: {where: {kind: thing}}, person: {where: {kind: person}}}}"
+        planned = "{measure: letters, compare: kind, between: [human, echo]}"
+        change(
+            associations / "study.yaml",
+            ('{use: "baseline:random"}', f'{{use: "openai:scripted", base_url: "{server.url}"}}'),
+            (
+                "procedure:\n",
+                f"design: {{factors: {kinds}}}\nanalysis: {{planned: {{length: {planned}}}}}\nprocedure:\n",
+            ),
+        )
+        for command in (("build",), ("run", "--not-registered"), ("simulate", "--readers", 6), ("report",)):
+            if command[0] == "run":
+                agree(load_study(associations))
+            done = said(command[0], associations, *command[1:])
+            assert done.exit_code == 0, done.output
+    (report,) = (associations / "reports").iterdir()
+    answer = (report / "tables" / "table_01_answer.csv").read_text("utf-8")
+    assert 'echo,"3.00' in answer, answer
+    means = (report / "tables" / "table_02_descriptives_associate_letters_kind.csv").read_text("utf-8")
+    (thing, person) = (line.split(",")[3] for line in means.partition("echo")[2].splitlines()[1:3])
+    assert (thing, person) == ("5.00", "8.00"), means
 
 
 def test_simulated_readers_take_part(associations: Path) -> None:

@@ -6,7 +6,7 @@ The studies are in ``published_designs``; their materials are as small as they c
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,18 @@ WORDS = [
     "garden", "market", "window", "pocket", "butter", "silver",
     "planet", "carpet", "monkey", "pencil", "kitten", "ladder",
 ]  # fmt: skip
+RELATED = [
+    "flower", "stall", "curtain", "jacket", "bread", "gold", "star", "floor", "banana", "paper", "cat", "climb",
+]  # fmt: skip
 NONWORDS = [
     "gadrin", "marlet", "wendow", "picket", "butlor", "solver",
     "plenet", "corpet", "mankey", "pincel", "kotten", "lodder",
 ]  # fmt: skip
+PRIMES = list(zip(RELATED, RELATED[5:] + RELATED[:5], strict=True))
+STRINGS = (
+    "blark stome grint pluth drabe flone snime crobe glurn thark plome sneld "
+    "dwint tunch fripe glonk brust smade clorp spune trosk kneap thurp scrob"
+)
 INKS = {"red": "#c00000", "green": "#007a33", "blue": "#0040c0"}
 Rows = Iterable[Iterable[str]]
 
@@ -117,18 +125,21 @@ def look_transposition(folder: Path) -> None:
 
 
 def neighbourhood(folder: Path) -> None:
-    words = {"house": "common,few", "world": "common,few", "light": "common,many", "right": "common,many",
-             "vixen": "rare,few", "idyll": "rare,few", "bated": "rare,many", "lager": "rare,many"}  # fmt: skip
-    rows = [(word, word, *levels.split(","), "word", "") for word, levels in words.items()]
-    nonwords = ["blark", "stome", "grint", "pluth", "drabe", "flone", "snime", "crobe"]
+    words = {
+        "common,few": "world music image today queen young", "common,many": "light store horse share train black",
+        "rare,few": "idyll gnome ulcer igloo hyena quail", "rare,many": "slate stale crate latch hatch lager",
+    }  # fmt: skip
+    rows = [
+        (word, word, *levels.split(","), "word", "") for levels, all in words.items() for word in all.split()
+    ]
     table(folder / "strings.csv", "item,sentence,frequency,neighbours,answer,role",
-          [*rows, *((word, word, "", "", "nonword", "filler") for word in nonwords)])  # fmt: skip
+          [*rows, *((word, word, "", "", "nonword", "filler") for word in STRINGS.split())])  # fmt: skip
     practice = [(f"p{i}", *pair) for i, pair in enumerate([("table", "word"), ("blick", "nonword")] * 10)]
     table(folder / "practice.csv", "item,sentence,answer", practice)
 
 
-def primed(folder: Path, levels: str, primes: tuple[str, str], filler: tuple[str, str]) -> None:
-    rows = [(f"w{i}", word, *primes, "word", "") for i, word in enumerate(WORDS)]
+def primed(folder: Path, levels: str, primes: Sequence[tuple[str, str]], filler: tuple[str, str]) -> None:
+    rows = [(f"w{i}", word, *primes[i % len(primes)], "word", "") for i, word in enumerate(WORDS)]
     rows += [(f"n{i}", word, *filler, "nonword", "filler") for i, word in enumerate(NONWORDS)]
     columns = ",".join(f"prime:{level}" for level in levels.split())
     table(folder / "targets.csv", f"item,target,{columns},answer,role", rows)
@@ -171,10 +182,10 @@ MATERIALS: dict[str, Callable[[Path], None]] = {
     "stroop-readers": stroop_readers,
     "look-transposition": look_transposition,
     "neighbourhood": neighbourhood,
-    "three-soas": lambda folder: primed(folder, "related unrelated", ("flower", "candle"), ("river", "pillow")),
+    "three-soas": lambda folder: primed(folder, "related unrelated", PRIMES, ("river", "pillow")),
     "window-or-cumulative": window_or_cumulative,
     "acceptability-heard": acceptability_heard,
-    "translation-priming": lambda folder: primed(folder, "translation unrelated", ("Blume", "Kerze"), ("Fluss", "")),
+    "translation-priming": lambda folder: primed(folder, "translation unrelated", [("Blume", "Kerze")], ("Fluss", "")),
     "reading-aloud": reading_aloud,
 }  # fmt: skip
 

@@ -119,7 +119,7 @@ def tables_of(description: Description) -> Iterator[tuple[Pair, ApaTable]]:
         table = table_of_part(table, part, f"descriptives_{measure.name}_{part.stem}")
         yield (
             (measure.name, part.stem),
-            table if measure.unit else with_copies_told(table, description.trials, part.factor),
+            with_copies_told(table, description.trials, part.factor) if measure.is_share else table,
         )
 
 

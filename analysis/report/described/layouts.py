@@ -33,7 +33,7 @@ def flow_table(flow: pd.DataFrame, kinds: dict[str, str]) -> ApaTable:
 
 def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: str) -> ApaTable:
     """Lay out means, spreads and intervals of every reader group in every condition."""
-    times, places = (1, 0) if measure.logged else (1, 2) if measure.unit else (100, 1)
+    times, places = (1, 0) if measure.logged else (100, 1) if measure.is_share else (1, 2)
     over_items = OF_SHARES if any(cell.interval == WILSON for cell in cells) else students_told(cells)
     return LAYOUT.table(
         "means",
@@ -46,9 +46,9 @@ def descriptive_table(cells: Sequence[ConditionMean], measure: Measure, factor: 
         times=times,
         places=places,
         logged=measure.logged,
-        shares=not measure.unit,
+        shares=measure.is_share,
         has_ends=any(cell.at_ends is not None for cell in cells),
-        unit="% correct" if measure.name == "correct" else measure.unit or "%",
+        unit="% correct" if measure.name == "correct" else "%" if measure.is_share else measure.unit,
         **_spread(cells, measure.logged),
         intervals=intervals_told(cells, "" if measure.logged else over_items),
         used=_rows_of(measure),
@@ -107,7 +107,7 @@ def _rows_of(measure: Measure) -> tuple[Condition, ...]:
     """Return the conditions of the trials that means of a measure come from."""
     if measure.logged:
         return (*timed_well(measure.name), *(() if measure.of == "models" else (PEOPLE,)))
-    return (USED, *filled(measure.name)) if measure.unit else JUDGED
+    return JUDGED if measure.is_share else (USED, *filled(measure.name))
 
 
 def accuracy_and_recovery_table(

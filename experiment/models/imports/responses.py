@@ -161,10 +161,10 @@ def read_mapping(file: Path) -> Columns:
             f"{file.name} lacks 'response', the column with the answers",
             mend="Write `response: COLUMN`; of a table with a fixation in each row, `fixation: {word: COLUMN, duration: COLUMN}`.",
         )
-    if {"step", "fixation"} <= set(source.data):
+    if "step" in source.data and (other := {"fixation", "further"} & set(source.data)):
         raise UserError(
-            f"{source.place(('step',))}: a table with a fixation in each row has no rows of further answers",
-            mend="Import the fixations into one study folder and the further answers into another.",
+            f"{source.place(('step',))}: with {' and '.join(sorted(other))}, further answers have no rows of their own",
+            mend="Name their columns under `further`, and take `step` out.",
         )
     return Columns(file, source.data)
 
@@ -275,7 +275,7 @@ def read_responses(
         )
         for table, sessions in zip(tables, sessions_of_tables, strict=True)
     ]
-    return Import(items, given, columns.reader_kind, asks_further="step" in columns.given)
+    return Import(items, given, columns.reader_kind, asks_further=not {"step", "further"}.isdisjoint(columns.given))
 
 
 def _sessions_of(tables: Sequence[_Table], items: Iterable[Item]) -> list[list[GivenSession]]:
@@ -352,7 +352,7 @@ class _Table:
                 list_id = self._list(reader, rows, number)
             for trial in self._trials(rows):
                 with self.checking(trial[0]):
-                    responses.append(self._trial(trial, items_by_id))
+                    responses.extend(self._trial(trial, items_by_id))
             sessions.append(GivenSession(reader, key, list_id, responses))
         return sessions
 
@@ -368,10 +368,13 @@ class _Table:
                 trials.setdefault((*names, *self.columns.texts("condition", row).values()), []).append(row)
         yield from trials.values()
 
-    def _trial(self, rows: Sequence[TableRow], items_by_id: _Known) -> ImportedResponse:
+    def _trial(self, rows: Sequence[TableRow], items_by_id: _Known) -> list[ImportedResponse]:
+        """Return a trial's own answer and the further ones in columns of its first row."""
         response = _given(self.study, self.columns, rows[0], items_by_id)
+        further = self.columns.texts("further", rows[0]).items()
+        behind = [ImportedResponse(response.where, response.item, answer, step=step) for step, answer in further]
         given = self.columns.given.get("fixation")
-        return response if given is None else replace(response, fixations=_fixations(given, rows))
+        return [response if given is None else replace(response, fixations=_fixations(given, rows)), *behind]
 
     def _list(self, reader: str, rows: Sequence[TableRow], number: int) -> int:
         listed = self.columns.text("list", rows[0])

@@ -217,7 +217,7 @@ class Import:
     sources: Sequence[GivenSource]
     kind: str  # ``human`` or ``model``
     parser: str | None = None  # a paper's parser; None is the study's own
-    asks_further: bool = False  # whether the sources have rows of further answers
+    asks_further: bool = False  # whether the sources have further answers
 
 
 def refuse(faults: Sequence[UserError]) -> None:
@@ -337,7 +337,7 @@ class _Writing:
             raise UserError(
                 f"{response.where}: the step is {step!r}; further answers to item {item_id!r} are "
                 f"{', '.join(names) or 'not asked for'}",
-                mend=f"{did_you_mean(step, names)}Map the table's values to names of steps under `step`.",
+                mend=f"{did_you_mean(step, names)}Use the names of the study's steps under `step` or `further`.",
                 exit_code=1,
             )
         trial = waiting[item].get(step)
@@ -450,8 +450,8 @@ def _refuse_further(unfolding: _AsGiven, reader: str, response: ImportedResponse
         raise UserError(
             f"{response.where}: {reader} has a second row for item {response.item.item_id!r}, whose trials ask for further "
             f"answers ({', '.join(names)})",
-            mend="Name the column that says which step a row answers under `step`, or tell several sessions of a reader apart "
-            "by `session`.",
+            mend="Name the columns of further answers under `further` or, if they have rows of their own, the column with the "
+            "name of the step under `step`; or tell several sessions of a reader apart by `session`.",
             exit_code=1,
         )
 

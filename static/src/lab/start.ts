@@ -331,10 +331,11 @@ export class StartScreen {
     const values = {
       participant: session.participant,
       trial: session.next_trial,
-      trials: session.trials || "?",
+      trials: session.trials,
       when,
       station: session.station ?? "",
     };
+    if (session.trials === 0) return `${session.participant}: ${when}`; // trials come with a list
     if (isAnswered(session)) return fill(unfinished_done, values);
     const elsewhere = session.station !== null && session.station !== this.station.name;
     return fill(elsewhere ? unfinished_at : unfinished_text, values);

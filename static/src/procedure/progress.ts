@@ -179,10 +179,13 @@ export class Progress {
     return judged?.trial_index === trial_index && judged.verdict !== null ? judged : null;
   }
 
-  /** The further answer that is given next, where its trial was answered before this page was loaded. */
+  /** The further answer that is given next, where its trial was answered before this page was loaded; in practice, in this pass. */
   get pendingFurther(): PlannedTrial | undefined {
-    const trials = this.plan.screens.flatMap(trialsOf);
-    return trials.find((trial, place) => isFurther(trial) && !this.isAnswered(trial) && this.isAnswered(trials[place - 1]!));
+    return this.plan.screens.flatMap((screen, place) => {
+      const given = screen.kind === "practice" ? this.practice(place).correct : this.kept.answered;
+      const isPending = (trial: PlannedTrial, before?: PlannedTrial) => before && isFurther(trial) && before.trial_index in given && !(trial.trial_index in given);
+      return trialsOf(screen).filter((trial, index, trials) => isPending(trial, trials[index - 1]));
+    })[0];
   }
 
   practiseAgain(place: number): void {

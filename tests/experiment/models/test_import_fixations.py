@@ -169,3 +169,20 @@ def test_fixations_that_cannot_be_meant_are_refused(tmp_path, steps, mapping, ch
     with pytest.raises(UserError) as caught:
         imported(study_in(tmp_path / "study", steps), mapping, content)
     assert named in str(caught.value)
+
+
+def test_fixations_and_the_answers_of_their_trial_are_in_the_same_table(tmp_path):
+    steps = """\
+        - read: {show: sentence}
+        - choose: {show: question, keys: {"Yes": j, "No": f}}
+        - rate: {name: sure, from: 1, to: 7}"""
+    head, *rows = table("eyelink").splitlines()
+    content = "\n".join([f"{head},key,confidence", *(f"{row},Yes,5" for row in rows)])
+    tables = imported(
+        study_in(tmp_path / "study", steps),
+        f"{EYELINK}response: key\nfurther: {{sure: confidence}}\n",
+        content,
+    )
+    answers = tables.trials.groupby("step_name", dropna=False)["response"].agg(["first", "nunique", "size"])
+    assert answers.values.tolist() == [["5", 1, 144], ["Yes", 1, 144]]
+    assert set(tables.regions["trial_index"]) == set(range(0, 2 * ITEMS, 2))

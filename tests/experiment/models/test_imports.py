@@ -171,7 +171,7 @@ def test_rows_of_further_answers_are_trials_of_the_plan_behind_those_they_are_ab
     table(given)
     done = take(folder)
     assert done.exit_code == 0, done.output
-    assert "further answers without a row, which count as missing: 1" in done.output
+    assert "further answers that are not there, which count as missing: 1" in done.output
     with open_store(folder) as store, store.read() as connection:
         (session,) = records.sessions_overview(connection)
         trials = list(records.trials_of_session(connection, session["session_id"]))
@@ -202,6 +202,33 @@ def test_rows_of_further_answers_are_trials_of_the_plan_behind_those_they_are_ab
         "line 7: P2 has a second further answer seen to the same trial of item 'EVIDENT'",
     ):
         assert part in told, told
+
+
+def test_columns_of_further_answers_are_trials_behind_that_of_their_row(folder):
+    (folder / "study.yaml").write_text(STUDY + SURE, "utf-8")
+    (folder / "map.yaml").write_text(
+        f"{MAPPING}further: {{sure: confidence, seen: {{column: old, map: {{1: seen, 0: new}}}}}}\n", "utf-8"
+    )
+    (folder / "trials.csv").write_text(
+        "participant,list,string,item_type,font,base,correct,rt,confidence,old\n"
+        "P1,1,ebiwent,replaced,cursive,EVIDENT,1,0.8,6,1\nP1,1,revomal,transposed,cursive,REMOVAL,0,0.9,,0\n", "utf-8"
+    )  # fmt: skip
+    done = take(folder)
+    assert done.exit_code == 0 and "not there, which count as missing: 1" in done.output, done.output
+    with open_store(folder) as store, store.read() as connection:
+        (session,) = records.sessions_overview(connection)
+        trials = list(records.trials_of_session(connection, session["session_id"]))
+    assert [(one["trial_index"], one["step_name"], one["response"], one["rt"]) for one in trials] == [
+        (0, None, "nonword", 800), (1, "sure", "6", None), (2, "seen", "seen", None),
+        (3, None, "word", 900), (5, "seen", "new", None),
+    ]  # fmt: skip
+    (folder / "map.yaml").write_text(f"{MAPPING}step: old\nfurther: {{sur: confidence}}\n", "utf-8")
+    assert "take `step` out" in " ".join(take(folder).output.split())
+    (folder / "map.yaml").write_text(f"{MAPPING}further: {{sur: confidence}}\n", "utf-8")
+    (folder / "trials.csv").write_text(
+        (folder / "trials.csv").read_text("utf-8").replace("P1,", "P2,"), "utf-8"
+    )
+    assert "line 2: the step is 'sur'" in " ".join(take(folder).output.split())
 
 
 def test_every_row_that_cannot_be_taken_is_named_at_once(folder):
