@@ -350,21 +350,17 @@ def _finish(
     if outcomes and not as_json and all(outcome.is_whole and not outcome.left for outcome in outcomes):
         tell_report(study, study.folder)
     if any(outcome.interrupted for outcome in outcomes):
-        _leave_probes()
+        # a probe may still wait for a server that does not answer; everything else is closed
+        if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
+            click.echo("Stopped. Finished trials are stored; run the same command to resume.", err=True)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
         raise KeyboardInterrupt
     if faults and not outcomes:
         sys.exit(max(fault.exit_code for fault in faults.values()))
     if faults or not all(outcome.is_whole for outcome in outcomes):
         sys.exit(1)
-
-
-def _leave_probes() -> None:
-    """End the process if a probe still waits for a server that does not answer; everything else is closed."""
-    if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
-        click.echo("Stopped. Finished trials are stored; run the same command to resume.", err=True)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
 
 
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
