@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
+from experiment.cli.registering import ask_registration, registration_options, tell_unplanned
 from experiment.cli.terminal import PATH, option, print_error, print_json, tell_report
 from experiment.trials import CHOSEN
 from stimuli.errors import UserError, unknown_name
@@ -272,6 +272,7 @@ def run(study: Path, **options: Any) -> None:
     gets the key that key_env in the study or --key-env names.
     """
     from experiment.checking import load_study
+    from experiment.cli.study_store import own_store
     from experiment.integrity.build_provenance import require_current_items
     from experiment.models.costs import parse_usd
     from experiment.models.runs.limits import CommandLimits
@@ -313,7 +314,8 @@ def run(study: Path, **options: Any) -> None:
         trials=chosen.max_trials,
     )
     if not chosen.cancel_batches and kinds != {"baseline"}:
-        ask_for_runs(loaded, chosen.registered, is_not_registered=chosen.not_registered)
+        with own_store(loaded) as store:
+            ask_registration(loaded, store, chosen.registered, is_not_registered=chosen.not_registered)
         tell_unplanned(loaded, models)
         if warning := asked_in_english(loaded, models):
             click.secho(warning, fg="yellow", err=True)

@@ -40,7 +40,6 @@ from experiment.people.recruitment.codes import (
     Signing,
     code_of,
     code_of_session,
-    outcome_named,
     platforms,
 )
 from experiment.procedure.plan_builder import asked_of
@@ -474,13 +473,13 @@ class Return:
 def return_for(
     service: StudyService,
     session: Mapping[str, Any],
-    outcome: str,
+    state: str,
     *,
     platform: Mapping[str, str] | None = None,
 ) -> Return:
-    """Return a session's return link."""
+    """Return the return link of a session that ended in a state."""
     recruitment = service.recruitment
-    named = outcome_named(outcome)
+    named = OUTCOME_OF_STATE[state]
     if recruitment is None or recruitment.platform is None or session.get("is_pilot"):
         return Return(session.get("completion_code"), None)
     given = platform
