@@ -473,7 +473,21 @@ def build_study(study: Study) -> Built:
         made = _made(study, tokenizer)
     content = items_content(made.items)
     refuse_if_changed(study, items=hashlib.sha256(content).hexdigest())
-    audit = _audited(study, made, tokenizer)
+    settings = study.get("materials", "audit", default={})
+    items = _apart(made.items, study.between)
+    lists = _together(study, items)
+    items = _as_shown(items, study.crossing.steps)
+    items = _with_looks(study, _apart(items, study.crossing.versions))
+    audit = audit_items(
+        items,
+        language=made.language or study.language,
+        tokenizer=tokenizer,
+        shortcut=settings.get("shortcut", True),
+        seed=study.seed,
+        lists=lists and {item_id: f"{condition} in list 1" for item_id, condition in lists.items()},
+        every_line=study.get("design", "lists") == "one",
+        by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
+    )
     file = study.folder / ITEMS
     audited = write_audit(study.folder / AUDIT, audit)
     meta = {
@@ -484,25 +498,6 @@ def build_study(study: Study) -> Built:
     }
     digest = write_items(file, made.items, meta, content=content)
     return Built(made, file, digest, audit, study.folder / AUDIT / "audit.html")
-
-
-def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
-    """Return the audit of items with the study's settings (``materials.audit``)."""
-    settings = study.get("materials", "audit", default={})
-    items = _apart(made.items, study.between)
-    lists = _together(study, items)
-    items = _as_shown(items, study.crossing.steps)
-    items = _with_looks(study, _apart(items, study.crossing.versions))
-    return audit_items(
-        items,
-        language=made.language or study.language,
-        tokenizer=tokenizer,
-        shortcut=settings.get("shortcut", True),
-        seed=study.seed,
-        lists=lists and {item_id: f"{condition} in list 1" for item_id, condition in lists.items()},
-        every_line=study.get("design", "lists") == "one",
-        by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
-    )
 
 
 def _with_looks(study: Study, items: Sequence[Item]) -> list[Item]:
@@ -646,20 +641,15 @@ def _check_tables(study: Study, faults: Faults) -> None:
             faults.check(practice_rows, study, set_name, i, [])
 
 
-def _imported(study: Study) -> Made:
-    """Return the imported items: a study whose words are its own items file has no other material."""
-    if not (study.folder / ITEMS).exists():
-        raise UserError(
-            f"{study.place('materials', 'words')} is {ITEMS}, which `wrods import` writes",
-            mend=f"Import answers first: wrods import {study.folder} TABLE --mapping MAP.yaml",
-        )
-    return Made(list(study.items), remarks=[f"{len(study.items)} items, as `wrods import` wrote them"])
-
-
 def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     materials = study.get("materials")
     if materials.get("words") == ITEMS:
-        return _imported(study)
+        if not (study.folder / ITEMS).exists():
+            raise UserError(
+                f"{study.place('materials', 'words')} is {ITEMS}, which `wrods import` writes",
+                mend=f"Import answers first: wrods import {study.folder} TABLE --mapping MAP.yaml",
+            )
+        return Made(list(study.items), remarks=[f"{len(study.items)} items, as `wrods import` wrote them"])
     kind = kind_of_material(study)
     faults, made = Faults(), []
     check_language(study, faults)

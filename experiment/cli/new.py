@@ -102,7 +102,8 @@ def copy_template(
     path = "" if chosen is None else data_path(chosen, data, directory)
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise UserError(f"{directory} exists and is not empty", mend="Name a new folder.")
-    created = _first_missing(directory)
+    missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
+    created = missing[-1] if missing else None
     try:
         source, parts = template_folders()[template], parts_of(template).values()
         others = [ABOUT_FILE, *(f"{part.name}.yaml" for part in parts), *(part.folder for part in parts)]
@@ -135,12 +136,6 @@ def id_of(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name.lower().translate(WITHOUT_MARKS))
     plain = "".join(letter for letter in letters if not unicodedata.combining(letter))
     return re.sub(r"[^a-z0-9_-]+", "-", plain).strip("-_")[:64].rstrip("-_")
-
-
-def _first_missing(directory: Path) -> Path | None:
-    """Return the topmost missing folder on the path to a new one, or None if all exist."""
-    missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
-    return missing[-1] if missing else None
 
 
 def _take_away(directory: Path, created: Path | None) -> None:

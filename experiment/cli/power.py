@@ -192,7 +192,11 @@ def _read(path: Path) -> PlannedDesign:
     from experiment.study.study import FILE
 
     if (path / FILE).is_file() or path.name == FILE or not (path / "dictionary.json").is_file():
-        return _of_study(path)
+        from experiment.checking import load_study
+        from experiment.study.study import ITEMS
+
+        study = load_study(path)
+        return planned_of_study(study, study.items if (study.folder / ITEMS).is_file() else ())
     from analysis import load
     from analysis.readers import kinds_of
 
@@ -212,14 +216,6 @@ def _read(path: Path) -> PlannedDesign:
         count or None,
         own_measures=dictionary.get("own_measures") or {},
     )
-
-
-def _of_study(path: Path) -> PlannedDesign:
-    from experiment.checking import load_study
-    from experiment.study.study import ITEMS
-
-    study = load_study(path)
-    return planned_of_study(study, study.items if (study.folder / ITEMS).is_file() else ())
 
 
 def planned_of_study(study: Study, items: Sequence[Item]) -> PlannedDesign:

@@ -77,14 +77,6 @@ def _asked(study: Study) -> str | None:
             return answer
 
 
-def ask_for_runs(study: Study, url: str | None, *, is_not_registered: bool) -> None:
-    """Ask like :func:`ask_registration`, in the study's own store, before models are run."""
-    from experiment.cli.study_store import own_store
-
-    with own_store(study) as store:
-        ask_registration(study, store, url, is_not_registered=is_not_registered)
-
-
 def tell_unplanned(study: Study, models: Mapping[str, Mapping[str, Any]]) -> None:
     """Report models that no planned analysis of a frozen study names: their results are exploratory."""
     from experiment.integrity.freezing import read_freeze

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from experiment.cli.registering import ask_for_runs, registration_options, tell_unplanned
+from experiment.cli.registering import ask_registration, registration_options, tell_unplanned
 from experiment.cli.terminal import PATH, option, print_error, print_json, tell_report
 from experiment.trials import CHOSEN
 from stimuli.errors import UserError, unknown_name
@@ -272,6 +272,7 @@ def run(study: Path, **options: Any) -> None:
     gets the key that key_env in the study or --key-env names.
     """
     from experiment.checking import load_study
+    from experiment.cli.study_store import own_store
     from experiment.integrity.build_provenance import require_current_items
     from experiment.models.costs import parse_usd
     from experiment.models.runs.limits import CommandLimits
@@ -313,7 +314,8 @@ def run(study: Path, **options: Any) -> None:
         trials=chosen.max_trials,
     )
     if not chosen.cancel_batches and kinds != {"baseline"}:
-        ask_for_runs(loaded, chosen.registered, is_not_registered=chosen.not_registered)
+        with own_store(loaded) as store:
+            ask_registration(loaded, store, chosen.registered, is_not_registered=chosen.not_registered)
         tell_unplanned(loaded, models)
         if warning := asked_in_english(loaded, models):
             click.secho(warning, fg="yellow", err=True)
@@ -350,21 +352,17 @@ def _finish(
     if outcomes and not as_json and all(outcome.is_whole and not outcome.left for outcome in outcomes):
         tell_report(study, study.folder)
     if any(outcome.interrupted for outcome in outcomes):
-        _leave_probes()
+        # a probe may still wait for a server that does not answer; everything else is closed
+        if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
+            click.echo("Stopped. Finished trials are stored; run the same command to resume.", err=True)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
         raise KeyboardInterrupt
     if faults and not outcomes:
         sys.exit(max(fault.exit_code for fault in faults.values()))
     if faults or not all(outcome.is_whole for outcome in outcomes):
         sys.exit(1)
-
-
-def _leave_probes() -> None:
-    """End the process if a probe still waits for a server that does not answer; everything else is closed."""
-    if any(thread.name.startswith("wrods-probe") for thread in threading.enumerate()):
-        click.echo("Stopped. Finished trials are stored; run the same command to resume.", err=True)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(1)
 
 
 def _chosen(study: Study, names: tuple[str, ...], given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -88,7 +88,19 @@ class LineSource:
         if not line.strip():
             return InputLine(number, None, self.field, None)
         record = json_object(line, where)
-        return InputLine(number, record, self.field, _text_of(record, self.field, where))
+        if self.field not in record:
+            hint = did_you_mean(self.field, record)
+            raise UserError(
+                f"{where}: field {self.field!r} is missing",
+                mend=f"{hint}Say which field with --field; there are: {', '.join(record) or 'none'}.",
+            )
+        text = record[self.field]
+        if not isinstance(text, str):
+            raise UserError(
+                f"{where}: field {self.field!r} holds no text but {json.dumps(text)[:60]}",
+                mend='Write a text there ("" for none), or name another field with --field.',
+            )
+        return InputLine(number, record, self.field, text)
 
     def tell_empty(self) -> None:
         """Report on standard error that there was no line."""
@@ -123,21 +135,6 @@ def _decoded(line: bytes, where: str) -> str:
             f"{where}: byte {error.start + 1} ({line[error.start]:#04x}) is not UTF-8",
             mend="Save the text as UTF-8.",
         ) from None
-
-
-def _text_of(record: dict[str, Any], field: str, where: str) -> str:
-    if field not in record:
-        hint = did_you_mean(field, record)
-        raise UserError(
-            f"{where}: field {field!r} is missing",
-            mend=f"{hint}Say which field with --field; there are: {', '.join(record) or 'none'}.",
-        )
-    if not isinstance(record[field], str):
-        raise UserError(
-            f"{where}: field {field!r} holds no text but {json.dumps(record[field])[:60]}",
-            mend='Write a text there ("" for none), or name another field with --field.',
-        )
-    return str(record[field])
 
 
 CORRECTED_SEED = 1
@@ -366,7 +363,15 @@ class ChangeSummary:
         if self.wanted:
             self._tell_summary()
         elif self.asked is not None:
-            self._tell_short_of_count()
+            for n_made, words in sorted(self.made.items()):
+                if n_made != self.asked:
+                    click.echo(f"made {n_made} of {self.asked}: {words:,} words", err=True)
+            for reason, number in self.reasons.items():
+                if "fewer than" in reason:
+                    click.echo(
+                        f"{number:,} words stay as they are: each {reason} (fewer=make makes as many as it can)",
+                        err=True,
+                    )
         operation = self.operation
         everything = operation.rate == operation.texts == 1 and not operation.changes_nothing
         if everything and self.unchanged:
@@ -396,18 +401,6 @@ class ChangeSummary:
             click.echo(f"made {n_made} of {self.asked}: {words:,} words", err=True)
         for reason, number in self.reasons.most_common():
             click.echo(f"left intact, {reason}: {number:,}{_WAYS_OUT.get(reason, '')}", err=True)
-
-    def _tell_short_of_count(self) -> None:
-        """Report, even without a summary, words that did not allow the whole count."""
-        for n_made, words in sorted(self.made.items()):
-            if n_made != self.asked:
-                click.echo(f"made {n_made} of {self.asked}: {words:,} words", err=True)
-        for reason, number in self.reasons.items():
-            if "fewer than" in reason:
-                click.echo(
-                    f"{number:,} words stay as they are: each {reason} (fewer=make makes as many as it can)",
-                    err=True,
-                )
 
     def _why_unchanged(self) -> str:
         if self.first_reasons:

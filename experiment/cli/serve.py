@@ -107,7 +107,7 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
     from experiment.people.connections import listen
     from experiment.people.lab.serving import open_lab
     from experiment.people.lab.settings import Lab, read_pin, set_lab
-    from experiment.people.recruitment.codes import link_for_platform, missing_lines
+    from experiment.people.recruitment.codes import missing_lines
     from experiment.people.server import StudyServer
     from experiment.people.server_state import HealthWatch
     from experiment.people.service import read_settings, service_for
@@ -191,11 +191,9 @@ def serve(studies: tuple[Path, ...], **options: Any) -> None:
         for service in services.values():
             if service.recruitment is None or service.recruitment.platform is None:
                 continue
-            if service.recruitment.platform.link:
+            if link := service.recruitment.platform.link:
                 platform = f"on {service.recruitment.platform.name}"
-                click.echo(
-                    f"  {platform:<15} {link_for_platform(service.recruitment, f'{base}/{service.study}/')}"
-                )
+                click.echo(f"  {platform:<15} {base}/{service.study}/{link}")
             for line in missing_lines(service.recruitment, config_file()):
                 click.echo(line)
         for line in at_stations.tell(list(services)) if at_stations else ():

@@ -96,13 +96,13 @@ def totp(name: str, is_removed: bool) -> None:
 
     Example: wrods user totp mara
     """
+    import pyotp
+
     from experiment.configuration import read_config
     from experiment.people.dashboard.sign_ins import (
         OWNER,
         SecondFactor,
-        app_address,
         new_recovery_codes,
-        new_secret,
         read_accounts,
         recovery_hash,
         set_second_factor,
@@ -116,8 +116,8 @@ def totp(name: str, is_removed: bool) -> None:
         set_second_factor(name, None)
         click.echo(f"{name} now signs in with the password only, and has been signed out everywhere.")
         return
-    secret = new_secret()
-    _show(app_address(name, secret), secret)
+    secret = pyotp.random_base32()
+    _show(pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name="wrods"), secret)
     factor = SecondFactor(secret)
     if factor.step_of(_code()) is None:
         raise UserError(

@@ -84,7 +84,11 @@ def create_app(services: Mapping[str, StudyService], *, config: PeopleSettings) 
     app.before_request(_refuse_zero_bytes)
     app.add_url_rule("/health", "health", _health)
     _tell_errors(app)
-    _make_waiting_pages(app, services)
+    # which the server sends itself to callers beyond a limit
+    pages_by_study = app.extensions[WAITING_PAGES] = {}
+    for study in services:
+        with app.test_request_context(f"/{study}/"):
+            pages_by_study[study] = _participants_page("out_of_order").encode()
     add_headers(app, is_public=config.public_url is not None)
     if config.public_url is not None:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=0, x_proto=1, x_host=1, x_prefix=1)  # type: ignore[method-assign]
@@ -172,14 +176,6 @@ def _participants_page(key: str) -> str:
     return _page(words.get(f"{key}_title", words.get(key)), words[f"{key}_text"], again=again, **speaks)
 
 
-def _make_waiting_pages(app: Flask, studies: Iterable[str]) -> None:
-    """Render the page of each study that the server sends itself to callers beyond a limit."""
-    pages_by_study = app.extensions[WAITING_PAGES] = {}
-    for study in studies:
-        with app.test_request_context(f"/{study}/"):
-            pages_by_study[study] = _participants_page("out_of_order").encode()
-
-
 def _for_experimenters(error: StoreError) -> str:
     """Return the full text of an error for signed-in users, and a text without paths for others."""
     with suppress(StoreError):
@@ -193,7 +189,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 
 def refuse_other_origins(app: Flask, settings: PeopleSettings) -> None:
     """Make an application refuse every write request from another site's page."""
-    public = None if settings.public_url is None else origin_of(settings.public_url)
+    public = None if settings.public_url is None else "/".join(settings.public_url.split("/")[:3])
     known = frozenset(own_names()) | {name.lower() for name in settings.hosts}
 
     @app.before_request
@@ -212,11 +208,6 @@ def refuse_other_origins(app: Flask, settings: PeopleSettings) -> None:
         if request.path.startswith("/api/"):
             raise refusal
         abort(403, f"{refusal}. {refusal.body['mend']}")
-
-
-def origin_of(address: str) -> str:
-    """Return scheme, host and port of an address."""
-    return "/".join(address.split("/")[:3])
 
 
 def is_known(host: str, names: Iterable[str]) -> bool:

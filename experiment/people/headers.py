@@ -49,9 +49,11 @@ def headers_for(*, is_secure: bool, host: str, is_public: bool) -> Mapping[str, 
     return HEADERS | {"Strict-Transport-Security": f"max-age={A_YEAR_S if is_public else A_DAY_S}"}
 
 
-def _with_headers(answer: WSGIApplication, is_public: bool) -> WSGIApplication:
-    """Return a WSGI application that adds missing headers to outgoing answers, the cheapest place to do so."""
+def add_headers(app: Flask, *, is_public: bool = False) -> None:
+    """Add these headers to every answer of an application; only versioned static files may be cached for long."""
+    answer: WSGIApplication = app.wsgi_app
 
+    # outgoing answers are the cheapest place to add what is missing
     def wrapped(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         wanted = headers_for(
             is_secure=environ["wsgi.url_scheme"] == "https",
@@ -66,12 +68,7 @@ def _with_headers(answer: WSGIApplication, is_public: bool) -> WSGIApplication:
 
         return answer(environ, start)
 
-    return wrapped
-
-
-def add_headers(app: Flask, *, is_public: bool = False) -> None:
-    """Add these headers to every answer of an application; only versioned static files may be cached for long."""
-    app.wsgi_app = _with_headers(app.wsgi_app, is_public)  # type: ignore[method-assign,assignment]
+    app.wsgi_app = wrapped  # type: ignore[method-assign]
 
     @app.after_request
     def _keep(response: Response) -> Response:

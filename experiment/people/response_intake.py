@@ -326,6 +326,8 @@ class Cleaning:
             thread.join()
 
     def _work(self) -> None:
+        from experiment.integrity.withdrawal import clean_up
+
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._is_urgent or self._is_closing, timeout=LATER_S)
@@ -334,19 +336,14 @@ class Cleaning:
                     self._thread = None
                     return
             for service in due.values():
-                self._clean(service)
-
-    def _clean(self, service: StudyService) -> None:
-        from experiment.integrity.withdrawal import clean_up
-
-        assert service.folder is not None
-        try:
-            left = clean_up(service.store, service.study, service.folder)
-        except Exception as error:
-            # whatever the error, participants are answering: report it and continue
-            left = [f"{service.study}: files were not cleaned of deleted answers: {error}"]
-        for line in left:
-            self._tell(line)
+                assert service.folder is not None
+                try:
+                    left = clean_up(service.store, service.study, service.folder)
+                except Exception as error:
+                    # whatever the error, participants are answering: report it and continue
+                    left = [f"{service.study}: files were not cleaned of deleted answers: {error}"]
+                for line in left:
+                    self._tell(line)
 
 
 MEASURED = ("client_uuid", "trial_index", "attempt", *recorded_fields(), "plugin_version", "created_at")
@@ -519,7 +516,17 @@ def event_operation(
         )
     wish, ending = wish_of(kind, detail), _ending(kind, detail)
     if kind == "consent" and wish is None:
-        _check_agreement(live, detail)
+        agreed, version = detail.get("agreed"), detail.get("version")
+        if agreed is not True:
+            raise Problem(400, f"agreed is {agreed!r}", rule="agreed is true or false")
+        if live.consents and version not in live.consents:
+            shown = " or ".join(sorted(live.consents))
+            raise Problem(
+                409,
+                f"the agreement names version {version!r} of the consent text; this session was shown {shown}",
+                rule="an agreement names the version of the consent text that was shown",
+                mend="Send the version that the session's plan has.",
+            )
     if ending is not None and kind != "stop" and kind not in live.sends_away:
         raise Problem(
             400, f"this study sends nobody away for {kind}", rule="an end is one that the session's plan has"
@@ -547,21 +554,6 @@ def event_operation(
         return IntakeResult(stored, heard.is_elsewhere)
 
     return store
-
-
-def _check_agreement(live: LiveSession, detail: Mapping[str, Any]) -> None:
-    """Raise an error for consent without the version of the text, if its reader was shown one."""
-    agreed, version = detail.get("agreed"), detail.get("version")
-    if agreed is not True:
-        raise Problem(400, f"agreed is {agreed!r}", rule="agreed is true or false")
-    if live.consents and version not in live.consents:
-        shown = " or ".join(sorted(live.consents))
-        raise Problem(
-            409,
-            f"the agreement names version {version!r} of the consent text; this session was shown {shown}",
-            rule="an agreement names the version of the consent text that was shown",
-            mend="Send the version that the session's plan has.",
-        )
 
 
 def _ending(kind: str, detail: Mapping[str, Any]) -> tuple[str, str] | None:

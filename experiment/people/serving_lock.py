@@ -20,10 +20,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from sqlalchemy import URL, Connection, Engine, text
 from sqlalchemy.exc import DBAPIError
 
+from experiment.models.leases import file_lock
 from experiment.store.database import SQL, lock_for_change, make_engine
 from stimuli.errors import UserError
 from stimuli.files import replace_file
@@ -46,19 +46,15 @@ def serving(address: URL, study: str, secret: bytes) -> Iterator[Announce]:
 
 @contextmanager
 def _locked_file(store: Path, study: str) -> Iterator[Announce]:
-    lock = FileLock(store.with_name(f"{store.name}.serving-{study}.lock"), timeout=0)
     about = store.with_name(f"{store.name}.serving-{study}.json")
-    try:
-        lock.acquire()
-    except Timeout:
-        raise _served(study, _read(about)) from None
-    mine = {"pid": os.getpid(), "host": socket.gethostname(), "since": _now()}
-    try:
-        replace_file(about, json.dumps(mine), is_private=True)
-        yield lambda where: replace_file(about, json.dumps(mine | {"at": where}), is_private=True)
-    finally:
-        about.unlink(missing_ok=True)
-        lock.release()
+    since = f"{datetime.now(UTC):%d %B %Y, %H:%M} UTC"
+    mine = {"pid": os.getpid(), "host": socket.gethostname(), "since": since}
+    with file_lock(about.with_suffix(".lock"), _served(study, _read(about))):
+        try:
+            replace_file(about, json.dumps(mine), is_private=True)
+            yield lambda where: replace_file(about, json.dumps(mine | {"at": where}), is_private=True)
+        finally:
+            about.unlink(missing_ok=True)
 
 
 def _read(about: Path) -> dict[str, Any]:
@@ -173,7 +169,3 @@ class _SharedClaim:
 def _number(of: bytes) -> int:
     """Return a 31-bit number for a lock's key, which is the same signed and unsigned."""
     return int.from_bytes(hashlib.sha256(of).digest()[:4]) & 0x7FFFFFFF
-
-
-def _now() -> str:
-    return f"{datetime.now(UTC):%d %B %Y, %H:%M} UTC"

@@ -38,7 +38,16 @@ def next_reader(connection: Connection, study: str, prefix: str = "P") -> str:
     # a withdrawn participant's number is not reused
     tombstones = connection.scalars(select(audit.c.detail).filter_by(study=study, action=WITHDRAWN))
     numbers += [int((detail or {}).get("numbers", {}).get(prefix, 0)) for detail in tombstones]
-    others = _other_names(connection, study, prefix)
+    # names that begin like a number: typed in earlier versions, or invited
+    of_study = (
+        select(sessions.c.participant_id).where(sessions.c.study == study),
+        select(people.c.external_id).where(people.c.study == study, people.c.source.in_((TYPED, INVITED))),
+        select(invitations.c.participant).where(invitations.c.study == study),
+    )
+    others: set[str] = set()
+    for names in of_study:
+        (name,) = names.selected_columns
+        others.update(connection.scalars(names.where(name.startswith(prefix, autoescape=True))))
     free = (f"{prefix}{number:03d}" for number in count(max(numbers, default=0) + 1))
     return next(number for number in free if number not in others)
 
@@ -49,20 +58,6 @@ def numbers_taken(connection: Connection, study: str, prefix: str, *, but: Colle
     taken = connection.scalars(readers.where(sessions.c.reader.startswith(prefix, autoescape=True)))
     ends = (name[len(prefix) :] for name in taken if name not in but)
     return [int(number) for number in ends if number.isascii() and number.isdecimal()]
-
-
-def _other_names(connection: Connection, study: str, prefix: str) -> set[str]:
-    """Return the names other than readers' that begin like a number: typed in earlier versions, or invited."""
-    of_study = (
-        select(sessions.c.participant_id).where(sessions.c.study == study),
-        select(people.c.external_id).where(people.c.study == study, people.c.source.in_((TYPED, INVITED))),
-        select(invitations.c.participant).where(invitations.c.study == study),
-    )
-    other_names: set[str] = set()
-    for names in of_study:
-        (name,) = names.selected_columns
-        other_names.update(connection.scalars(names.where(name.startswith(prefix, autoescape=True))))
-    return other_names
 
 
 def typed_numbers(connection: Connection, study: str) -> set[str]:

@@ -282,13 +282,6 @@ def _known() -> Mapping[str, Mapping[str, str]]:
     return known
 
 
-def _unescape(mount_point: str) -> str:
-    # /proc/mounts writes blanks, tabs, newlines and backslashes as octal numbers
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        mount_point = mount_point.replace(code, character)
-    return mount_point
-
-
 def file_system(folder: Path, mounts: str) -> str | None:
     """Return the type of the file system of an absolute folder."""
     best: tuple[int, str] | None = None
@@ -296,7 +289,11 @@ def file_system(folder: Path, mounts: str) -> str | None:
         fields = line.split(" ")
         if len(fields) < 3:
             continue
-        point = Path(_unescape(fields[1]))
+        mount_point = fields[1]
+        # /proc/mounts writes blanks, tabs, newlines and backslashes as octal numbers
+        for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+            mount_point = mount_point.replace(code, character)
+        point = Path(mount_point)
         if (folder == point or point in folder.parents) and (best is None or len(point.parts) >= best[0]):
             best = (len(point.parts), fields[2])
     return None if best is None else best[1]

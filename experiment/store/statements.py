@@ -20,7 +20,6 @@ from sqlalchemy import Column, Connection, Dialect, Engine, Table, bindparam, ev
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql import ClauseElement
-from sqlalchemy.types import TypeEngine
 
 Make = Callable[[bool], ClauseElement]
 _PUT_OFF = "statements put off"
@@ -96,7 +95,7 @@ class _Compiled:
         self._places: dict[str, list[tuple[int, Any]]] = {name: [] for name in compiled.binds}
         for place, name in enumerate(compiled.positiontup):
             convert, default = (
-                _conversion(compiled.binds[name].type, dialect),
+                compiled.binds[name].type.dialect_impl(dialect).bind_processor(dialect),
                 compiled.binds[name].effective_value,
             )
             self._places[name].append((place, convert))
@@ -175,10 +174,6 @@ def send_put_off(engine: Engine) -> None:
     event.listen(engine, "before_cursor_execute", lambda connection, *_: _send(connection))
     event.listen(engine, "commit", _send)
     event.listen(engine, "rollback", drop_put_off)
-
-
-def _conversion(kind: TypeEngine[Any], dialect: Dialect) -> Callable[[Any], Any] | None:
-    return kind.dialect_impl(dialect).bind_processor(dialect)
 
 
 @cache

@@ -130,7 +130,14 @@ class Writer:
         elif is_damage(error):
             store_error = damaged(Path(self._engine.url.database or ""), _words(error))
         else:
-            store_error = _as_store_error(error)
+            words = _words(error)
+            if "full" in words:
+                mend = "Free some space on the disk that holds the study; nothing that was confirmed is lost."
+            elif "locked" in words or "busy" in words:
+                mend = "Another program holds the database; close it and try again."
+            else:
+                mend = "Nothing that was confirmed is lost; try again when the database is back."
+            store_error = StoreError(f"the store could not be used: {words}", mend=mend)
         if isinstance(store_error, DamagedStore):
             self._damage = store_error
         return store_error
@@ -267,17 +274,6 @@ def _words(error: BaseException | None) -> str:
     return str(cause).strip() or type(cause).__name__
 
 
-def _as_store_error(error: BaseException | None) -> StoreError:
-    text = _words(error)
-    if "full" in text:
-        mend = "Free some space on the disk that holds the study; nothing that was confirmed is lost."
-    elif "locked" in text or "busy" in text:
-        mend = "Another program holds the database; close it and try again."
-    else:
-        mend = "Nothing that was confirmed is lost; try again when the database is back."
-    return StoreError(f"the store could not be used: {text}", mend=mend)
-
-
 MIGRATIONS = Path(__file__).parent / "migrations"
 
 
@@ -399,12 +395,9 @@ class Store:
         except DBAPIError as error:
             if not (is_damage(error) or isinstance(error, OperationalError | InterfaceError)):
                 raise
-            raise self._read_failed(error) from error
+            self._unread = self._writer.as_store_error(error)
+            raise self._unread from error
         self._unread = None
-
-    def _read_failed(self, error: DBAPIError) -> StoreError:
-        self._unread = self._writer.as_store_error(error)
-        return self._unread
 
     @property
     def trouble(self) -> StoreError | None:

@@ -16,9 +16,13 @@ import pytest
 from scipy.optimize import LinearConstraint, milp
 
 from analysis import load
+from analysis.answers import failures_as_wrong
+from analysis.measures import accuracy
+from analysis.measures.recovery import recovery_trials
 from analysis.planned import plans
 from analysis.report.blocks import Chapter, Material
 from analysis.reproductions import Reproduction, reproduce_paper, scrambled_bench_tables, write_page
+from analysis.tables import Tables
 from experiment.cli.report import own_choice, own_text
 from experiment.cli.study_store import opened_study
 from experiment.exporting.export import hand_over
@@ -29,11 +33,12 @@ from experiment.papers.scrambled_bench.chapter.reproduction import (
     NAMES,
     all_printed_cells,
     compare_with_print,
-    imported_trials,
     inside_a_word,
+    method_of,
     options_of,
     printed_cells,
     released_trials,
+    with_missing_as_empty,
 )
 from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record
@@ -127,6 +132,22 @@ def test_an_import_refuses_what_would_make_false_cells(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="outputs") as none_there:
         reproduce_paper("scrambled-bench", tmp_path / "authors", READINGS)
     assert "output/" in str(none_there.value.mend)
+
+
+def imported_trials(tables: Tables) -> pd.DataFrame:
+    """Score an imported study's responses by wrods' own measures."""
+    measured = with_missing_as_empty(recovery_trials(tables.trials, tables.items, list(tables.factors)))
+    chosen = accuracy.asked(tables.trials)
+    chosen = chosen[chosen["trial_type"] == "choose"]
+    right = failures_as_wrong(chosen)
+    parts = [measured.assign(task="rec"), chosen.assign(task="qa", correct=right)]
+    trials = pd.concat(
+        [part.rename(columns={"text": "condition", "item_id": "item", "reader": "model"}) for part in parts]
+    )
+    trials["method"] = method_of(trials)
+    return trials.reindex(
+        columns=["model", "task", "method", "condition", "item", "ed_shown", "ed_given", "correct"]
+    )
 
 
 @pytest.mark.full

@@ -135,7 +135,12 @@ def items_for(
         return Items(study)
     items = make()
     content = items_content(items)
-    _check_blocks(study, items)
+    for name in dict.fromkeys(item.set_name for item in items):
+        if not blocks_showing(study, name):
+            raise UserError(
+                f"{study.place('procedure')}: no block shows the set {name!r}",
+                mend="Name it under `sets` of a block, or let a block name no sets.",
+            )
     _check_lists(study, items)
     with_items = dataclasses.replace(study)
     # new items are placed where the study stores the items that it has loaded
@@ -177,15 +182,6 @@ def _is_left_over(study: Study, store: Store | None) -> bool:
     query = select(func.count()).select_from(sessions).where(sessions.c.study == study.id)
     with store.read() as connection:
         return not connection.scalar(query)
-
-
-def _check_blocks(study: Study, items: Sequence[Item]) -> None:
-    for name in dict.fromkeys(item.set_name for item in items):
-        if not blocks_showing(study, name):
-            raise UserError(
-                f"{study.place('procedure')}: no block shows the set {name!r}",
-                mend="Name it under `sets` of a block, or let a block name no sets.",
-            )
 
 
 def _check_lists(study: Study, items: Sequence[Item]) -> None:

@@ -561,22 +561,18 @@ class LocalEngine:
         while windows and not self._closed:
             window, holds = windows.next(self._most_talks)
             if self.timing and not self._is_warm:
-                self._warm_up(window[0])
+                model = self._load()
+                forwarded, calls = model.forwarded, model.calls
+                for _ in range(WARM_UP):
+                    list(self._window([window[0]], holds=False))
+                model.forwarded, model.calls = forwarded, calls
+                self._is_warm = True
             for reply in self._window(window, holds=holds):
                 if follow is not None:
                     windows.follow(follow(reply))
                 yield reply
                 if self._closed:
                     return
-
-    def _warm_up(self, request: Request) -> None:
-        """Compute a request a few times before times are measured."""
-        model = self._load()
-        forwarded, calls = model.forwarded, model.calls
-        for _ in range(WARM_UP):
-            list(self._window([request], holds=False))
-        model.forwarded, model.calls = forwarded, calls
-        self._is_warm = True
 
     def _window(self, requests: Sequence[Request], *, holds: bool) -> Iterator[Reply]:
         jobs: list[Job] = []

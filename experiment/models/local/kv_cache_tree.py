@@ -119,7 +119,9 @@ class KVCacheTree:
                 (stretch for stretch in self._stretches() if not stretch.after),
                 key=lambda stretch: stretch.used,
             )
-            self._give_up(leaf)
+            assert leaf.before is not None
+            del leaf.before.after[int(leaf.ids[0])]
+            self.tokens -= len(leaf.ids)
 
     def _way(self, ids: Ids) -> Iterator[tuple[TokenSpan, int]]:
         """Yield the spans along a row, and how many tokens it shares with each."""
@@ -154,11 +156,6 @@ class KVCacheTree:
             stretch.follow(end)
         else:
             self.tokens -= len(end.ids)
-
-    def _give_up(self, leaf: TokenSpan) -> None:
-        assert leaf.before is not None
-        del leaf.before.after[int(leaf.ids[0])]
-        self.tokens -= len(leaf.ids)
 
     def _stretches(self) -> Iterator[TokenSpan]:
         waiting = list(self._root.after.values())

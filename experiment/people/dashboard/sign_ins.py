@@ -100,16 +100,6 @@ def without_blanks(given: str) -> str:
     return re.sub(r"[\s-]", "", given).upper()
 
 
-def new_secret() -> str:
-    """Return a new secret for an authenticator app."""
-    return pyotp.random_base32()
-
-
-def app_address(name: str, secret: str) -> str:
-    """Return the ``otpauth://`` address that an authenticator app reads."""
-    return pyotp.TOTP(secret).provisioning_uri(name=name, issuer_name="wrods")
-
-
 def new_recovery_codes() -> list[str]:
     """Return recovery codes, each in four groups of four letters or digits."""
     return [

@@ -7,8 +7,6 @@ and is limited to this computer's names and to addresses: a station that trusts 
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import http.client
 import ipaddress
 import shutil
@@ -113,13 +111,6 @@ def server_certificate(
         fingerprint=":".join(digest[place : place + 2] for place in range(0, len(digest), 2)),
         is_renewed=is_renewed,
     )
-
-
-def spki_digest(chain: Path) -> str:
-    """Return the Base64 SHA-256 of a certificate's public key, by which Chromium's switches identify certificates."""
-    public = x509.load_pem_x509_certificate(chain.read_bytes()).public_key()
-    data = public.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)
-    return base64.b64encode(hashlib.sha256(data).digest()).decode()
 
 
 def _authority(

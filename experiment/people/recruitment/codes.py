@@ -372,14 +372,6 @@ def lines_to_add(recruitment: Recruitment) -> list[str]:
     return [f"[recruitment.{key}]" + ("   # is there already" if has_table else ""), *rows]
 
 
-def outcome_named(name: str) -> Outcome:
-    """Return an outcome by its name, or by the session state that leads to it."""
-    outcome = OUTCOME_OF_STATE.get(name, name)
-    if outcome not in OUTCOMES:
-        raise UserError(f"{name!r} is no outcome", mend=f"Known: {', '.join(OUTCOMES)}.")
-    return outcome
-
-
 def code_of(recruitment: Recruitment, outcome: Outcome) -> str | None:
     """Return the common code for an outcome; None if each participant gets a separate code, or none."""
     given = recruitment.codes.get(outcome)
@@ -395,11 +387,6 @@ def code_of_session(recruitment: Recruitment, session: Mapping[str, Any], outcom
     if str(session.get("ended_reason") or "").startswith(DEVICE):
         return None
     return session.get("completion_code") or code_of(recruitment, outcome)
-
-
-def link_for_platform(recruitment: Recruitment, address: str) -> str | None:
-    """Return the study's address for the platform's settings, None without a platform."""
-    return None if recruitment.platform is None else address + recruitment.platform.link
 
 
 def missing_lines(recruitment: Recruitment, config: Path) -> Iterator[str]:

@@ -40,7 +40,6 @@ from experiment.people.recruitment.codes import (
     Signing,
     code_of,
     code_of_session,
-    outcome_named,
     platforms,
 )
 from experiment.procedure.plan_builder import asked_of
@@ -359,7 +358,12 @@ def screens_not_passed(connection: Connection, row: Mapping[str, Any]) -> list[s
         given = [detail["answers"] for detail in details if detail["screen"] == screen["name"]]
         if not given:
             missing.append(f"the screen {screen['name']!r} was not answered")
-        elif not (_understood(criterion, questions, given) if criterion else _let_in(questions, given)):
+            continue
+        if criterion:
+            is_passed = _understood(criterion, questions, given)
+        else:
+            is_passed = all(is_eligible(list(questions), answers)[0] for answers in given)
+        if not is_passed:
             missing.append(f"the screen {screen['name']!r} was not passed")
     return missing
 
@@ -416,12 +420,7 @@ def practice_result(practice: Mapping[str, Any], answers: Mapping[tuple[int, int
 
     A trial's first answer is its first pass, whatever its attempt: one that was seen and not answered counts as an attempt.
     Trials that only show a text are not counted. If the criterion is about the last trials (``of_last``), the best so many in a
-    row count.
-
-    Parameters
-    ----------
-    answers : mapping
-        Whether the answer to a trial (index, attempt) was correct, in this order.
+    row count. ``answers``: by trial (index, attempt), in this order.
     """
     planned = [trial["trial_index"] for trial in asked_of(practice["trials"])]
     passes = Counter[int]()
@@ -433,10 +432,6 @@ def practice_result(practice: Mapping[str, Any], answers: Mapping[tuple[int, int
     last = practice.get("of_last") or max(len(planned), 1)
     best = max((sum(row[i : i + last]) for row in right.values() for i in range(len(row))), default=0)
     return best, min((passes[index] for index in planned), default=0)
-
-
-def _let_in(questions: Sequence[dict[str, Any]], given: Sequence[Mapping[str, Any]]) -> bool:
-    return all(is_eligible(list(questions), answers)[0] for answers in given)
 
 
 def _understood(
@@ -465,11 +460,6 @@ def keep(connection: Connection, session_id: str, reason: str) -> bool:
     return change_session(connection, session_id, *awaits, held_reason=KEPT + reason)
 
 
-def reference_to(session_id: str) -> str:
-    """Return the reference of a held session for its participant and the dashboard."""
-    return session_id[:REFERENCE_LENGTH]
-
-
 @dataclass(frozen=True)
 class Return:
     """A participant's return link."""
@@ -483,13 +473,13 @@ class Return:
 def return_for(
     service: StudyService,
     session: Mapping[str, Any],
-    outcome: str,
+    state: str,
     *,
     platform: Mapping[str, str] | None = None,
 ) -> Return:
-    """Return a session's return link."""
+    """Return the return link of a session that ended in a state."""
     recruitment = service.recruitment
-    named = outcome_named(outcome)
+    named = OUTCOME_OF_STATE[state]
     if recruitment is None or recruitment.platform is None or session.get("is_pilot"):
         return Return(session.get("completion_code"), None)
     given = platform
@@ -500,8 +490,12 @@ def return_for(
         return _return_when_held(service, recruitment.platform, str(session["session_id"]), given)
     code = code_of_session(recruitment, session, named)
     url = _url(recruitment.platform, named, code, given, recruitment.credit_url)
-    by_itself = url is not None and recruitment.platform.returns_by_itself
-    return Return(code, url, by_itself, _text(service.pack.texts, recruitment.platform.key, named, code, url))
+    words, key = service.pack.texts, recruitment.platform.key
+    if url is not None and code is not None:
+        text = words[f"return_{key}"]
+    else:
+        text = words.get(f"return_{key}_{named}", "" if code is None else words["return_code"])
+    return Return(code, url, url is not None and recruitment.platform.returns_by_itself, text)
 
 
 def _return_when_held(
@@ -518,16 +512,7 @@ def _return_when_held(
 def code_when_held(platform: Platform, session_id: str) -> str | None:
     """Return what a participant whose session is held enters at the platform, or None."""
     pattern = platform.code_when_held
-    return None if pattern is None else pattern.format(reference=reference_to(session_id))
-
-
-def _text(
-    words: Mapping[str, str], platform: str, outcome: Outcome, code: str | None, url: str | None
-) -> str:
-    if url is not None and code is not None:
-        return words[f"return_{platform}"]
-    otherwise = "" if code is None else words["return_code"]
-    return words.get(f"return_{platform}_{outcome}", otherwise)
+    return None if pattern is None else pattern.format(reference=session_id[:REFERENCE_LENGTH])
 
 
 def return_when_barred(service: StudyService) -> str:

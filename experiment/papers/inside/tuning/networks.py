@@ -169,8 +169,10 @@ def size_of(base: Base, training: Training) -> TrainingSize:
     """Return how large a model and its training are; no weights are loaded."""
     import torch
 
+    from experiment.models.local.checkpoints import kind_of
+
     with torch.device("meta"):
-        network = _empty(base)
+        network = kind_of(base.config).from_config(base.config)
         parameters = int(network.num_parameters())
         trained = parameters if training.lora is None else _beside(network, training.lora.rank)
     moving = 16 * trained  # weights, gradients and two moments in 32 bits
@@ -180,12 +182,6 @@ def size_of(base: Base, training: Training) -> TrainingSize:
     return TrainingSize(
         parameters, trained, int((moving + still) * (1 + _ACTIVATIONS)), checkpoint, 2 * checkpoint + written
     )
-
-
-def _empty(base: Base) -> Any:
-    from experiment.models.local.checkpoints import kind_of
-
-    return kind_of(base.config).from_config(base.config)
 
 
 def _beside(network: Any, rank: int) -> int:

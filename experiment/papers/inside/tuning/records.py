@@ -348,7 +348,13 @@ def records_of(study: Study, training: Training) -> tuple[Iterable[Record], Call
         )
     if training.rule is None and has_replies(path):
         return _of_prompts(study, training, path)
-    return _of_texts(study, training, path)
+    texts = TextFiles((path,), field=training.text_field)
+    chosen = _drawn(lambda: texts, training)
+    shown: set[str] = set()
+    for item in study.items:
+        shown.update(item.shown.values(), item.intact.values())
+    passages = ScrambledTexts(chosen, training.rule or FT_ORI, seed=training.seed, held_out=HeldOut(shown))
+    return passages, lambda: passages.counts.to_json()
 
 
 def has_replies(path: Path) -> bool:
@@ -380,18 +386,6 @@ def _of_htest(study: Study, training: Training) -> tuple[Iterable[Record], Calla
     else:
         records, counts = htest_training_set(training.task, **apart)
     return (records if training.asked == "bare" else as_asked(study, training, records)), lambda: counts
-
-
-def _of_texts(
-    study: Study, training: Training, path: Path
-) -> tuple[Iterable[Record], Callable[[], Mapping[str, Any]]]:
-    texts = TextFiles((path,), field=training.text_field)
-    chosen = _drawn(lambda: texts, training)
-    shown: set[str] = set()
-    for item in study.items:
-        shown.update(item.shown.values(), item.intact.values())
-    passages = ScrambledTexts(chosen, training.rule or FT_ORI, seed=training.seed, held_out=HeldOut(shown))
-    return passages, lambda: passages.counts.to_json()
 
 
 def _of_prompts(

@@ -271,7 +271,8 @@ class Trainer:
             at = time.monotonic()
             rate, epoch = self.learning_rate(self.step), self._epoch(self.step)
             loss = self._one_step(epoch, rate)
-            measured = self.validation_loss() if self._is_measured() else None
+            is_measured = self.step % max(1, self.steps // VALIDATIONS) == 0 or self.step in self.bounds
+            measured = self.validation_loss() if is_measured else None
             validation = measured if measured is not None else validation
             self.seconds += time.monotonic() - at
             curve.add(LearningPoint(self.step, self._done(), self.tokens, loss, measured, rate, self.seconds))
@@ -389,11 +390,6 @@ class Trainer:
             return float(len(self.bounds) - 1)
         epoch = self._epoch(self.step)
         return epoch + (self.step - self.bounds[epoch]) / (self.bounds[epoch + 1] - self.bounds[epoch])
-
-    def _is_measured(self) -> bool:
-        """Return whether the validation loss is taken after the step that was just made."""
-        every = max(1, self.steps // VALIDATIONS)
-        return self.step % every == 0 or self.step in self.bounds
 
     def _place(self) -> TrainingPlace:
         return TrainingPlace(self.step, self.tokens, self.seconds, self.at_once, self.settings)

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stimuli.corpora.corpus import SourceText, array_rows, json_lines, line_rows
+from stimuli.corpora.corpus import SourceText, json_lines, json_rows
 from stimuli.errors import UserError, missing_column, unknown_name
 from stimuli.htest.released import LABELS, RELEASED_TASKS
 from stimuli.htest.rules import data, plain_words, rule
@@ -228,9 +228,7 @@ def _lines(file: Path) -> Iterator[tuple[int, str]]:
 
 
 def _json(file: Path, asked: TextFiles, in_folder: bool) -> Iterator[tuple[str, str]]:
-    with file.open("rb") as stream:
-        is_list = stream.read(4096).removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
-    for number, row in array_rows(file) if is_list else line_rows(file):
+    for number, row in json_rows(file):
         if isinstance(row, UserError):
             raise row
         yield _of_row(row, asked.field, f"{file}, line {number}", f"{file.stem}, line {number}")

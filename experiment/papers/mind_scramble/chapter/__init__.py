@@ -196,7 +196,16 @@ def _of_values(values: paper.Values, kinds: Mapping[str, str], study: str, suffi
         exhibits["edits"] = edit_table(f"ms_edits{suffix}", parts, kinds)
     if slopes := paper.slopes(values, study):
         exhibits["series"] = series_figure(f"ms_series{suffix}", slopes, kinds, values.measure.axis)
-        exhibits["slopes"] = slope_table(f"ms_slopes{suffix}", slopes, kinds, values)
+        order = list(dict.fromkeys(slope.operation for slope in slopes))
+        rows = [
+            {**vars(slope), "by_count": dict(zip(slope.counts, slope.means, strict=True))}
+            for slope in sorted(slopes, key=lambda slope: order.index(slope.operation))
+        ]
+        counts = range(max(max(slope.counts) for slope in slopes) + 1)
+        facts: Row = {"kinds": kinds, "measure": values.measure.name, "counts_shown": counts}
+        exhibits["slopes"] = LAYOUT.table(
+            "slopes", rows, f"ms_slopes{suffix}", origin=ORIGINS[values.measure], **facts
+        )
     yield from LAYOUT.blocks(
         "values",
         **dict.fromkeys(("reordering", "edits", "slopes", "series")) | exhibits | steepest(slopes, kinds),
@@ -358,20 +367,6 @@ def _with_spread(values: paper.Values, group: str, level: str) -> str:
     if not (math.isfinite(sd) and math.isfinite(mean)):
         return apa.number(mean, 1)
     return apa.joined(apa.number(mean, 1), "±", apa.number(sd, 1))
-
-
-def slope_table(
-    name: str, slopes: Sequence[paper.Slope], kinds: Mapping[str, str], values: paper.Values
-) -> ApaTable:
-    """Lay out the series of Figure 4 with the points lost for each operation."""
-    order = list(dict.fromkeys(slope.operation for slope in slopes))
-    rows = [
-        {**vars(slope), "by_count": dict(zip(slope.counts, slope.means, strict=True))}
-        for slope in sorted(slopes, key=lambda slope: order.index(slope.operation))
-    ]
-    counts = range(max(max(slope.counts) for slope in slopes) + 1)
-    facts: Row = {"kinds": kinds, "measure": values.measure.name, "counts_shown": counts}
-    return LAYOUT.table("slopes", rows, name, origin=ORIGINS[values.measure], **facts)
 
 
 def fault_table(name: str, prices: pd.DataFrame, kinds: Mapping[str, str]) -> ApaTable:

@@ -21,12 +21,9 @@ from jinja2 import Template
 from ruamel.yaml import YAML
 
 from analysis import apa
-from analysis.answers import failures_as_wrong
-from analysis.measures.accuracy import asked
-from analysis.measures.recovery import edit_distance, recovery_rate, recovery_trials
+from analysis.measures.recovery import edit_distance, recovery_rate
 from analysis.measures.retention import BELOW, as_printed, relative_gain
 from analysis.reproductions import PublishedTable, Reading, Reproduction, ScoringError
-from analysis.tables import Tables
 from stimuli.corpora import load_corpus
 from stimuli.corpora.corpus import Record
 from stimuli.errors import UserError, unknown_name
@@ -127,24 +124,6 @@ def with_missing_as_empty(measured: pd.DataFrame) -> pd.DataFrame:
     """Measure missing texts of recovery trials as empty texts, as the paper does."""
     is_given = measured["response_status"] == "valid"
     return measured.assign(ed_given=measured["ed_given"].where(is_given, measured["characters"]))
-
-
-def imported_trials(tables: Tables) -> pd.DataFrame:
-    """Score an imported study's responses by wrods' own measures."""
-    if "text" not in tables.factors:
-        raise unknown_name("factor:", "text", tables.factors)
-    measured = with_missing_as_empty(recovery_trials(tables.trials, tables.items, list(tables.factors)))
-    chosen = asked(tables.trials)
-    chosen = chosen[chosen["trial_type"] == "choose"]
-    right = failures_as_wrong(chosen)
-    parts = [measured.assign(task="rec"), chosen.assign(task="qa", correct=right)]
-    trials = pd.concat(
-        [part.rename(columns={"text": "condition", "item_id": "item", "reader": "model"}) for part in parts]
-    )
-    trials["method"] = method_of(trials)
-    return trials.reindex(
-        columns=["model", "task", "method", "condition", "item", "ed_shown", "ed_given", "correct"]
-    )
 
 
 def method_of(trials: pd.DataFrame) -> pd.Series:

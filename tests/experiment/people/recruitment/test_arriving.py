@@ -380,4 +380,4 @@ def test_a_wrong_setting_says_what_to_write(make_study, config, told):
 def test_a_code_is_escaped_in_the_return_address(recruiting):
     service = recruiting("prolific").service
     row = {"session_id": "x", "completion_code": "A&B=C"}
-    assert (return_for(service, row, "complete", platform={}).url or "").endswith("?cc=A%26B%3DC")
+    assert (return_for(service, row, "finished", platform={}).url or "").endswith("?cc=A%26B%3DC")

@@ -332,12 +332,6 @@ def read_layer(file: Path, rows: int) -> ProbedLayer | None:
     return ProbedLayer(**{name: stored[name] for name in _FIELDS}, **counts)
 
 
-def keep_layer(file: Path, layer: ProbedLayer) -> bool:
-    """Keep the results of a layer, in one step; return whether that was possible."""
-    arrays = {name: getattr(layer, name) for name in _FIELDS}
-    return write_arrays(file, arrays | {"counts": np.array([getattr(layer, name) for name in _COUNTS])})
-
-
 @dataclass(frozen=True, eq=False)
 class Probing:
     """The results of one model's probes for one target."""
@@ -493,7 +487,10 @@ def _with_layers(
                 dealt.splits,
                 settings.penalties,
             )
-            is_kept &= keep_layer(file, before)
+            arrays = {name: getattr(before, name) for name in _FIELDS}
+            is_kept &= write_arrays(
+                file, arrays | {"counts": np.array([getattr(before, name) for name in _COUNTS])}
+            )
         layers.append(before)
     return replace(probing, layers=tuple(layers), kept=is_kept)
 

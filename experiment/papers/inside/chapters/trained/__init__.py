@@ -252,25 +252,6 @@ def _transfer(
         key=lambda cell: -abs(cell.compared.difference),
     )
     in_domain, beyond = ([cell for cell in differ if cell.in_domain is is_own] for is_own in (True, False))
-    return LAYOUT.blocks(
-        "transfer",
-        table=_transfer_table(f"trained_transfer{stem}", transfer),
-        drawing=_tasks_figure(f"trained_tasks{stem}", transfer, h_test),
-        tests=_cells_table(f"trained_transfer_cells{stem}", transfer, bound.said),
-        found=transfer,
-        diagonal=transfer.diagonal,
-        differ=len(differ),
-        own=sum(cell.in_domain for cell in transfer.cells),
-        better=sum(cell.compared.difference > 0 for cell in in_domain),
-        told=[beyond, in_domain],
-        alike=sum(cell.compared.p_equal < ALPHA for cell in transfer.cells),
-        printed=inside.printed_diagonal(),
-        **{"bound": bound.said, "why": bound.why},
-    )
-
-
-def _transfer_table(name: str, transfer: inside.Transfer) -> ApaTable:
-    """Lay transfer out as Table 8: one row per test task, one column per training, marks for cells in domain and cells that differ."""
     tested = {(score.task, score.model.group): score for score in (*transfer.cells, *transfer.averages)}
     rows = []
     for task in (*transfer.tasks, inside.AVERAGE):
@@ -283,7 +264,21 @@ def _transfer_table(name: str, transfer: inside.Transfer) -> ApaTable:
             cells[model.group] = apa.Written.of(f"{apa.number(value, 1)}{mark}", value)
         rows.append({"task": task, "base": 100 * transfer.base_accuracy[task], "cells": cells})
     heads = {model.group: NAMES.get(model.task or "", model.group) for model in transfer.models}
-    return LAYOUT.table("transfer", rows, name, base_name=transfer.base, heads=heads)
+    return LAYOUT.blocks(
+        "transfer",
+        table=LAYOUT.table("transfer", rows, f"trained_transfer{stem}", base_name=transfer.base, heads=heads),
+        drawing=_tasks_figure(f"trained_tasks{stem}", transfer, h_test),
+        tests=_cells_table(f"trained_transfer_cells{stem}", transfer, bound.said),
+        found=transfer,
+        diagonal=transfer.diagonal,
+        differ=len(differ),
+        own=sum(cell.in_domain for cell in transfer.cells),
+        better=sum(cell.compared.difference > 0 for cell in in_domain),
+        told=[beyond, in_domain],
+        alike=sum(cell.compared.p_equal < ALPHA for cell in transfer.cells),
+        printed=inside.printed_diagonal(),
+        **{"bound": bound.said, "why": bound.why},
+    )
 
 
 def _cells_table(name: str, transfer: inside.Transfer, bound: str | None) -> ApaTable:
