@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stimuli.lexicon import REAL_WORD_ZIPF
 from stimuli.scramble.published import protocols
 from stimuli.scramble.sentences import FREQUENT
 from stimuli.scramble.text import scramble_conditions
@@ -61,8 +60,10 @@ transpose:internal(distance=2,letters=consonants)@0.5      RS-50      REO-INT_2 
 - **eligibility: common** (default) changes the same words in every condition: those that every condition can change. With
   `own`, every condition follows its own rule, as in the papers. The same applies to sentences in conditions that move words.
 - **Never the original**, if another form exists. In languages with a word list, a change also never produces a real word,
-  unless `avoid_real_words: false`: a word with a Zipf frequency of {REAL_WORD_ZIPF:g} or more in wordfreq's list (including
-  frequent misspellings such as `teh`). If no form remains, the word stays intact and `left_intact` gives the reason.
+  judged by `avoid_real_words`: `frequent`, `words` (default), `strict` (also rare words, names and abbreviations) or `off`.
+  English words come from SCOWL, of sizes up to 35, 60 and 70. Other languages have wordfreq's list from Zipf 3, 2 and 1, in
+  which frequent misspellings count as words; `wordfreq:2` takes that list in every language, as wrods did before. If no form
+  remains, the word stays intact and `left_intact` gives the reason.
 - **Capitals** stay at their position in the word (default) or `move` with their letter. If the length of the word changes,
   positions count from the beginning; in words written in capitals, new letters are capitals.
 - **Substitutions are controls for transpositions**: with the same position, distance and letter class, they replace exactly the
