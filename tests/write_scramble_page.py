@@ -57,8 +57,10 @@ transpose:internal(distance=2,letters=consonants)@0.5      RS-50      REO-INT_2 
 - **texts** is the proportion of texts that change at all. Each text is drawn independently, so the texts of a lower proportion
   are among those of a higher one, and a list reaches the proportion only on average (`wrods scramble --summary` reports the
   actual one).
-- **eligibility: common** (default) changes the same words in every condition: those that every condition can change. With
-  `own`, every condition follows its own rule, as in the papers. The same applies to sentences in conditions that move words.
+- **dose: equal** (default) changes the same words in every condition: those that every condition can change. With
+  `as_published`, every condition changes the words that its own rule allows, as in the papers, so conditions differ in the
+  number of words. The same applies to sentences in conditions that move words. (Earlier versions wrote `eligibility: common`
+  and `own`, which are still read.)
 - **Never the original**, if another form exists. In languages with a word list, a change also never produces a real word,
   judged by `avoid_real_words`: `frequent`, `words` (default), `strict` (also rare words, names and abbreviations) or `off`.
   English words come from SCOWL, of sizes up to 35, 60 and 70. Other languages have wordfreq's list from Zipf 3, 2 and 1, in
@@ -69,16 +71,16 @@ transpose:internal(distance=2,letters=consonants)@0.5      RS-50      REO-INT_2 
 - **Substitutions are controls for transpositions**: with the same position, distance and letter class, they replace exactly the
   pair that the transposition exchanges, by two different letters that are not among the two; vowels by vowels and consonants by
   consonants unless `cv: any`. `shape: keep` uses letters with the same outline (ascender, descender, neither), `shape: change`
-  letters with another outline. If a study has both types, they use the first drawn pair that suits both. With `own`, they share
-  a pair if any pair suits both; otherwise each uses its own (see the permutations), and types drawn in different runs may
-  differ too. Options that leave no word to change are refused.
+  letters with another outline. If a study has both types, they use the first drawn pair that suits both. With
+  `dose: as_published`, they share a pair if any pair suits both; otherwise each uses its own (see the permutations), and types
+  drawn in different runs may differ too. Options that leave no word to change are refused.
 - **Insertions and deletions** change the length of a word, by at most half of its letters. New letters come from the language's
   alphabet.
 - **New letters** are in the word's own script: a word in another script than the language's (`Привет` in an English text)
   stays, with the reason `another script than the language's`.
 - **count** (exchanges, insertions, deletions) is applied in full, or the word stays, with a reason such as
   `takes fewer than 4 exchanges`: a word of four letters has two inner ones and allows one exchange. Levels of a count therefore
-  change the same words. `fewer: make` applies as many as a word allows; with `eligibility: own` that is the default
+  change the same words. `fewer: make` applies as many as a word allows; with `dose: as_published` that is the default
   (`fewer: auto`), as in the papers. `wrods build` then shows how many words had fewer, `wrods scramble` reports it on standard
   error, and `--changes` gives `made` and `asked` for every word.
 - **spaced: true** shows a changed word with a gap between every two characters, so that tokenizers see letters; the control

@@ -176,7 +176,7 @@ def describe(
     targets = {
         change.word for result in results.values() for change in result.changes if change.unit == "letter"
     }
-    # With common eligibility all conditions leave the same words, and share their records.
+    # With equal doses all conditions leave the same words, and share their records.
     left_of = {
         left: tuple(
             [LeftIntactRecord(field=field, word=at, intact=word, reason=why) for at, word, why in left]

@@ -34,7 +34,7 @@ from stimuli.seeds import stable_draws_of
 from stimuli.words import WITHOUT_SPACES, cut, find_words, nfc, word_starts, written_without_spaces
 
 Capitals = Literal["stay_in_place", "move"]
-Eligibility = Literal["common", "own"]
+Dose = Literal["equal", "as_published"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,9 @@ class ScrambleSettings:
     avoid_real_words: Strictness | bool | None = None
     language: str = "en"  # language tag, for the word list and for capitals
     words: Literal["all", "starred"] = "all"  # which words may change; stars are read with the materials
-    eligibility: Eligibility = "common"  # common: the same words change in every condition
+    dose: Dose = (
+        "equal"  # equal: the same words change in every condition; as_published: those that each can change
+    )
     rate: float = 1.0  # share of the eligible words that change, where an operation does not say its own
 
     def __post_init__(self) -> None:
@@ -142,7 +144,7 @@ def _letter_forms(
 
 
 def _settled_options(operation: Operation, *, common: bool) -> Options:
-    """Return an operation's options with ``fewer: auto`` settled by the eligibility."""
+    """Return an operation's options with ``fewer: auto`` settled by the dose."""
     options = dict(operation.options)
     if FEWER in operation.type.options and options.get(FEWER.name, FEWER.default) == FEWER.default:
         return (*operation.options, (FEWER.name, "leave" if common else "make"))
@@ -153,7 +155,7 @@ class LetterConditions:
     """Conditions that change letters, made ready for any number of texts."""
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
-        self._common = settings.eligibility == "common"
+        self._common = settings.dose == "equal"
         self._names = {level: operation.name for level, operation in operations.items()}
         self._rates = {level: operation.rate for level, operation in operations.items()}
         self._types = {operation.name: operation.type.name for operation in operations.values()}
@@ -484,7 +486,7 @@ class OrderConditions:
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
         self._settings = settings
-        self._common = settings.eligibility == "common"
+        self._common = settings.dose == "equal"
         self._operations = {
             level: (operation.name, operation.rate) for level, operation in operations.items()
         }

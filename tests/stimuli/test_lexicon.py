@@ -173,7 +173,17 @@ def test_misspellings_names_and_abbreviations_are_no_words_unless_asked_for():
     strings = "teh hte thi whic thier Mary Yb kg zebu aalii café don’t won't the"
     assert words_among(strings, "en") == ["zebu", "café", "don’t", "won't", "the"]
     assert words_among(strings, "en", "frequent") == ["café", "don’t", "won't", "the"]
-    assert words_among(strings, "en", "strict") == ["Mary", "Yb", "kg", "zebu", "aalii", "café", "don’t", "won't", "the"]
+    assert words_among(strings, "en", "strict") == [
+        "Mary",
+        "Yb",
+        "kg",
+        "zebu",
+        "aalii",
+        "café",
+        "don’t",
+        "won't",
+        "the",
+    ]
     assert words_among(strings, "en", "off") == []
     assert {"teh", "hte", "whic"} <= set(words_among(strings, "en", "wordfreq:2"))
 

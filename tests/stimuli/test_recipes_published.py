@@ -143,8 +143,8 @@ def test_moved_words_count_as_changed_as_far_apart_as_they_stood_and_moved_sente
 
 def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took():
     levels = {f"k{k}": {"exchange": "internal", "count": k} for k in (1, 4)}
-    for eligibility, fewer in (("common", {}), ("own", {1: 2})):
-        settings = ScrambleSettings(eligibility=eligibility, avoid_real_words=False)
+    for dose, fewer in (("equal", {}), ("as_published", {1: 2})):
+        settings = ScrambleSettings(dose=dose, avoid_real_words=False)
         items = items_of(levels, ["Also the problems came."], published=False, settings=settings)
         one, four = describe_conditions(items)
         assert (one.asked, four.asked) == (1, 4)
