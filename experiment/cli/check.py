@@ -130,12 +130,14 @@ def _tell_conditions(conditions: list[ConditionSummary], study: Study) -> None:
                 else ")"
             )
         )
+    leaving: dict[str, list[str]] = {}
     for condition in conditions:
         shares = [(f"{share:.0%}", n) for n, share in condition.only_words.items() if share >= 0.005]
-        if shares:
-            name = ", ".join(condition.condition.values()) or condition.set_name
-            left = ", ".join(f"{share} of the words of {letters} letters" for share, letters in shares)
-            click.echo(f"  {name} leaves intact, because every other form is a word: {left}")
+        left = ", ".join(f"{share} of the words of {letters} letters" for share, letters in shares)
+        leaving.setdefault(left, []).append(", ".join(condition.condition.values()) or condition.set_name)
+    for left, names in leaving.items():
+        if left:
+            click.echo(f"  Left intact, because every other form is a word: {left} ({', '.join(names)}).")
     if changed and (source := words_source(study.language, item_design(study).settings.strictness)):
         click.echo(f"  Which forms are words is decided by {source}.")
     for note in doses_that_do_not_rise(conditions):
