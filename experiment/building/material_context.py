@@ -64,12 +64,17 @@ def in_design(study: Study, items: Iterable[Item], picked: Mapping[str, str] | N
     return placed
 
 
+EARLIER_DOSES = {"common": "equal", "own": "as_published"}
+
+
 def item_design(study: Study) -> ItemDesign:
     """Return the study's settings for making items, except which words a rule or a column chooses."""
     materials = study.get("materials")
     scramble = dict(materials.get("scramble", {}))
     if isinstance(scramble.get("words"), Mapping):
         del scramble["words"]
+    if "eligibility" in scramble:  # the name in earlier versions
+        scramble.setdefault("dose", EARLIER_DOSES[scramble.pop("eligibility")])
     return ItemDesign(
         seed=study.seed,
         factor=study.crossing.factor,

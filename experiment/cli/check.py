@@ -53,14 +53,13 @@ def build(study: Path) -> None:
 
     loaded = load_study(study)
     built = build_study(loaded)
-    conditions = describe_conditions(built.items)
     for line in built.made.remarks:
         click.echo(line)
     tell_skipped(built.made.skipped)
     roles = Counter(item.role for item in built.items)
     parts = ", ".join(f"{count} {role}" for role, count in roles.items())
     click.echo(f"Built {len(built.items)} lines ({parts}) into {built.file}")
-    _tell_conditions(conditions)
+    _tell_conditions(describe_conditions(built.items), loaded)
     _tell_audit(built)
     click.echo(f"SHA-256 {built.sha256}")
     named = shlex.quote(str(study))
@@ -79,12 +78,20 @@ def tell_skipped(skipped: list[str]) -> None:
         click.echo(f"  and {len(skipped) - MOST_TOLD} more; items.meta.json lists them all after a build")
 
 
-def _tell_conditions(conditions: list[ConditionSummary]) -> None:
-    """Print a line for each condition: number of items, and what changed in them."""
+def _tell_conditions(conditions: list[ConditionSummary], study: Study) -> None:
+    """Print a line for each condition: number of items, what changed in them, and what could not for want of a nonword."""
+    from experiment.building.material_context import item_design
+    from stimuli.lexicon import words_source
+    from stimuli.recipes.conditions import doses_that_do_not_rise
+
     several = len({condition.set_name for condition in conditions}) > 1
     changed = any(condition.changed_words or condition.moved_sentences for condition in conditions)
     fewer = any(condition.fewer for condition in conditions)
-    heads = ["condition", "items", *(["changed words", "of all", "displaced", "by"] if changed else [])]
+    heads = [
+        "condition",
+        "items",
+        *(["changed words", "of all", "edits", "displaced", "by"] if changed else []),
+    ]
     heads += [*(["words that took fewer"] if fewer else []), "left intact"]
     rows = []
     for condition in conditions:
@@ -94,6 +101,7 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
         numbers = [
             f"{condition.changed_words:.1f}",
             f"{condition.share_changed:.0%}",
+            f"{condition.edits:.1f}",
             _displaced(condition),
             f"{condition.displacement:.2f}" if f"{condition.displaced:.1f}" != "0.0" else "–",
         ]
@@ -115,13 +123,25 @@ def _tell_conditions(conditions: list[ConditionSummary]) -> None:
         click.echo("  " + "  ".join(cells).rstrip())
     if changed:
         click.echo(
-            "  (means: changed words an item; letters displaced a changed word; places that a displaced letter moved by"
+            "  (means: changed words and edit distance an item; letters displaced a changed word; places that each moved by"
             + (
                 "; where words or sentences move, those displaced of a clause, sentence or text)"
                 if any(condition.unit != "letter" for condition in conditions)
                 else ")"
             )
         )
+    leaving: dict[str, list[str]] = {}
+    for condition in conditions:
+        shares = [(f"{share:.0%}", n) for n, share in condition.only_words.items() if share >= 0.005]
+        left = ", ".join(f"{share} of the words of {letters} letters" for share, letters in shares)
+        leaving.setdefault(left, []).append(", ".join(condition.condition.values()) or condition.set_name)
+    for left, names in leaving.items():
+        if left:
+            click.echo(f"  Left intact, because every other form is a word: {left} ({', '.join(names)}).")
+    if changed and (source := words_source(study.language, item_design(study).settings.strictness)):
+        click.echo(f"  Which forms are words is decided by {source}.")
+    for note in doses_that_do_not_rise(conditions):
+        click.secho(f"  {note}", fg="yellow")
 
 
 def _displaced(summary: ConditionSummary) -> str:
@@ -370,6 +390,7 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.study.study import ITEMS
     from experiment.study.yaml_source import Faults, factor_settings
     from experiment.summaries.plain_english import tell
+    from stimuli.recipes.conditions import describe_conditions
 
     faults = Faults()
     loaded = load_study(study, faults)
@@ -415,6 +436,10 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     probing = probing_lines(loaded, summary.numbers["models"])
     told_last = (*sensitivity.paragraphs, *training_words)
     click.echo("\n\n".join(map(wrapped, (*summary.paragraphs, *probing, *told_last))))
+    conditions = describe_conditions(made.items)
+    if any(condition.changed_words or condition.moved_sentences for condition in conditions):
+        click.echo("\nDoses:")
+        _tell_conditions(conditions, loaded)
     if explain:
         _explain_plan(loaded)
         _explain(loaded, made.items)

@@ -218,7 +218,7 @@ def scramble(file: Path | None, **options: Any) -> None:
     settings = ScrambleSettings(language=given.language)
     summary = ChangeSummary(chosen, given.summary)
     changes_letters = chosen.type.unit == "letter" and not chosen.changes_nothing
-    if changes_letters and not settings.avoids_real_words:
+    if changes_letters and settings.strictness == "off":
         click.echo(
             f"no word list for language {given.language!r}: changed forms that are words are not avoided",
             err=True,

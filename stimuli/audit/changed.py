@@ -11,7 +11,7 @@ from statistics import fmean
 from stimuli.audit.findings import AuditFinding, Level, by_set, counted, quoted
 from stimuli.covariates import displacement
 from stimuli.item import Item
-from stimuli.lexicon import REAL_WORD_ZIPF, has_lexicon, zipf
+from stimuli.lexicon import is_real_word, tells_words, words_source, zipf
 from stimuli.scramble.types import without_gaps
 from stimuli.words import without_case
 
@@ -110,8 +110,7 @@ class Condition:
 class Changes:
     """Every condition with its changes, the changed forms that are words, and levels that show the same."""
 
-    cut: float
-    lexicon: bool
+    word_list: str | None  # the list that says which forms are words
     conditions: tuple[Condition, ...]
     real_words: tuple[RealWord, ...]
     identical: tuple[RealWord, ...]
@@ -146,7 +145,7 @@ class Changes:
             findings += [
                 AuditFinding(level, SECTION, f"{set_name}: {text}") for holds, level, text in rows if holds
             ]
-        if not self.lexicon:
+        if self.word_list is None:
             text = "no word list for this language: changed forms were not looked up"
             findings.append(AuditFinding("look", SECTION, text))
         return findings
@@ -180,7 +179,7 @@ def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()
             uneven.append(set_name)
     copied = {item.set_name for item in items if item.provenance["operation"].startswith(_COPIES)}
     rows = (tuple(conditions), tuple(real), tuple(identical), tuple(uneven), tuple(sorted(sets & copied)))
-    return Changes(REAL_WORD_ZIPF, has_lexicon(language), *rows, alike, _left(items))
+    return Changes(words_source(language, "words"), *rows, alike, _left(items))
 
 
 def _words(
@@ -196,13 +195,15 @@ def _words(
             intact, shown = change["intact"], change["shown"]
             # A word with gaps between its letters is still itself.
             bare = without_gaps(shown)
-            frequency = zipf(bare, language) or 0.0
+            record = RealWord(set_name, level, item.item_id, intact, shown, zipf(bare, language) or 0.0)
             if shown == intact:
-                same.append(RealWord(set_name, level, item.item_id, intact, shown, frequency))
-                continue
-            is_other = without_case(bare, language) != without_case(intact, language)
-            if frequency >= REAL_WORD_ZIPF and is_other:
-                words.append(RealWord(set_name, level, item.item_id, intact, shown, frequency))
+                same.append(record)
+            elif (
+                tells_words(language)
+                and is_real_word(bare, language)
+                and without_case(bare, language) != without_case(intact, language)
+            ):
+                words.append(record)
     return words, same
 
 

@@ -1,24 +1,48 @@
-"""Words of a language, their frequencies, and pronunciations of English words."""
+"""Words of a language, their frequencies, and pronunciations of English words.
+
+Whether a string is a word is decided with a strictness: ``frequent`` words, ``words`` as spelled in small letters,
+``strict`` (also rare words, names and abbreviations), or ``off``. English words come from SCOWL up to size 35, 60 and 70.
+Other languages have no list of their own: there every string of wordfreq counts from Zipf 3, 2 and 1, and with it
+frequent misspellings. ``wordfreq:2`` is that list from Zipf 2 in every language, by which earlier versions judged.
+"""
 
 from __future__ import annotations
 
 import functools
 import gzip
+import lzma
 from collections.abc import Iterable, Mapping
-from importlib import resources
-from typing import cast
+from importlib import metadata, resources
+from typing import Literal, cast, get_args
 
 from stimuli.errors import UserError
 from stimuli.files import data_file
 from stimuli.words import base_language, is_turkic
 
 REAL_WORD_ZIPF = 2.0
-"""A string is a real word from Zipf 2.0 upwards: once in ten million words (van Heuven et al., 2014).
+"""Least Zipf frequency of words to draw: once in ten million words (van Heuven et al., 2014).
 
-Below it English lists mostly hold typing errors and names; ``spilt``, ``minuet`` and ``toady`` lie above it. Frequent
-misspellings (``thier``) count as words: a reader knows them. Languages with wordfreq's small list only reach down to
-Zipf 3, so there every listed string counts.
+Below it English lists mostly hold typing errors and names; ``spilt``, ``minuet`` and ``toady`` lie above it. Languages
+with wordfreq's small list only reach down to Zipf 3.
 """
+
+Strictness = Literal["off", "frequent", "words", "strict", "wordfreq:2"]
+STRICTNESSES: tuple[Strictness, ...] = get_args(Strictness)
+_ZIPF: Mapping[Strictness, float] = {
+    "frequent": 3.0,
+    "words": REAL_WORD_ZIPF,
+    "strict": 1.0,
+    "wordfreq:2": REAL_WORD_ZIPF,
+}
+_SCOWL: Mapping[Strictness, tuple[str, ...]] = {
+    "frequent": ("words 35",),
+    "words": ("words 35", "words 60"),
+    "strict": ("words 35", "words 60", "words 70", "names 70", "abbreviations 70"),
+}
+"""Parts of the list by strictness; a part holds what no earlier one does, all in small letters."""
+
+
+ENGLISH = "en"
 
 
 @functools.cache
@@ -101,48 +125,79 @@ def _zipf(word: str, language: str) -> float | None:
 _SEGMENTED = frozenset({"zh", "ja", "ko"})
 
 
-def listed_words(language: str) -> frozenset[str] | None:
+def listed_words(language: str, strictness: Strictness = "words") -> frozenset[str] | None:
     """Return the real words of ASCII letters in lower case; None if a list cannot decide that."""
     base = base_language(language)
-    return None if base in _SEGMENTED or is_turkic(base) else _listed_words(base)
+    return None if base in _SEGMENTED or is_turkic(base) else _listed_words(base, strictness)
 
 
 @functools.cache
-def _listed_words(base: str) -> frozenset[str]:
+def _listed_words(base: str, strictness: Strictness) -> frozenset[str]:
+    curated = _curated(base, strictness)
+    if curated is not None:
+        return frozenset(word for word in curated if word.isascii() and word.isalpha())
     import wordfreq
 
     # Rounded as zipf_frequency does, so that both agree on every word.
-    least = 10 ** (REAL_WORD_ZIPF - 0.005 - 9)
+    least = 10 ** (_ZIPF[strictness] - 0.005 - 9)
     listed = wordfreq.get_frequency_dict(base)
     return frozenset(
         word for word, frequency in listed.items() if frequency >= least and word.isascii() and word.isalpha()
     )
 
 
+@functools.cache
+def _curated(base: str, strictness: Strictness) -> frozenset[str] | None:
+    """Return all words of a language in lower case from a list made for it; None where there is none."""
+    parts = _SCOWL.get(strictness)
+    if base != ENGLISH or parts is None:
+        return None
+    lists = _scowl()
+    return frozenset().union(*(lists[part] for part in parts))
+
+
+@functools.cache
+def _scowl() -> dict[str, list[str]]:
+    text = lzma.decompress((resources.files(__package__) / "scowl" / "english.txt.xz").read_bytes()).decode()
+    sections = (section.split("\n") for section in text.removeprefix("[").rstrip("\n").split("\n["))
+    return {title.rstrip("]"): words for title, *words in sections}
+
+
+def words_source(language: str, strictness: Strictness) -> str | None:
+    """Name the list, with its version, by which strings are words; None where no word is told from another string."""
+    if strictness == "off" or not tells_words(language):
+        return None
+    if _curated(base_language(language), strictness) is not None:
+        return f"SCOWL {word_list_source()['version']} ({', '.join(_SCOWL[strictness])})"
+    return f"wordfreq {metadata.version('wordfreq')} (Zipf {_ZIPF[strictness]:g} or more)"
+
+
 # Scrambled forms hardly ever come twice: of a long stream few are worth remembering.
 _lately = functools.lru_cache(maxsize=1 << 13)(_zipf)
 
 
-def is_real_word(word: str, language: str) -> bool:
-    """Return whether a string is a word of the language (Zipf ≥ :data:`REAL_WORD_ZIPF`)."""
+def is_real_word(word: str, language: str, strictness: Strictness = "words") -> bool:
+    """Return whether a string is a word of the language."""
+    if strictness == "off":
+        return False
     require_lexicon(language)
-    if word.isascii() and word.isalpha() and (listed := listed_words(language)) is not None:
+    if word.isascii() and word.isalpha() and (listed := listed_words(language, strictness)) is not None:
         return word.lower() in listed
+    curated = _curated(base_language(language), strictness)
+    if curated is not None:
+        return word.lower().replace("’", "'") in curated
     frequency = _lately(word, language)
     if frequency is None:
         raise UserError(
             f"avoid_real_words: the word list of {language!r} needs a segmenter that is not installed",
             mend="Leave avoid_real_words out for this language.",
         )
-    return frequency >= REAL_WORD_ZIPF
-
-
-PRONOUNCED = "en"
+    return frequency >= _ZIPF[strictness]
 
 
 def syllables_reason(language: str) -> str | None:
     """Return why a language has no syllable counts; None if it has them."""
-    if base_language(language) == PRONOUNCED:
+    if base_language(language) == ENGLISH:
         return None
     return f"syllables are counted in pronunciations, and there is no dictionary of them for language {language!r}"
 
@@ -162,6 +217,12 @@ _FOLDER = resources.files(__package__) / "cmudict"
 def dictionary_source() -> Mapping[str, str]:
     """Return where the dictionary comes from: ``source``, ``version``, ``commit``, ``licence``, ``sha256``."""
     return cast(Mapping[str, str], data_file("lexicon/cmudict/source.json"))
+
+
+@functools.cache
+def word_list_source() -> Mapping[str, str]:
+    """Return where the English word list comes from, by the same keys."""
+    return cast(Mapping[str, str], data_file("lexicon/scowl/source.json"))
 
 
 def pronunciations(word: str) -> list[list[str]]:

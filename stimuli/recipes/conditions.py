@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any, Literal, TypeVar, cast
+
+from rapidfuzz.distance import Levenshtein
 
 from stimuli.covariates import Covariates, displacement, text_covariates
 from stimuli.errors import UserError
@@ -15,11 +18,12 @@ from stimuli.item import ChangeRecord, Item, LeftIntactRecord, Role
 from stimuli.scramble.alignment import count_asked, words_by_count
 from stimuli.scramble.changes import Change
 from stimuli.scramble.conditions import DEFAULT, Scrambled, ScrambleSettings
+from stimuli.scramble.letter_forms import ONLY_REAL_WORDS
 from stimuli.scramble.published import PUBLISHED_SEED, published_operation
 from stimuli.scramble.text import common_words, scramble_conditions
 from stimuli.scramble.types import Operation, OperationSpec, Unit, parse_operation
 from stimuli.seeds import stable_seed
-from stimuli.words import WITHOUT_SPACES, nfc, word_starts
+from stimuli.words import WITHOUT_SPACES, find_words, nfc, word_starts
 
 Thing = TypeVar("Thing")
 
@@ -176,7 +180,7 @@ def describe(
     targets = {
         change.word for result in results.values() for change in result.changes if change.unit == "letter"
     }
-    # With common eligibility all conditions leave the same words, and share their records.
+    # With equal doses all conditions leave the same words, and share their records.
     left_of = {
         left: tuple(
             [LeftIntactRecord(field=field, word=at, intact=word, reason=why) for at, word, why in left]
@@ -251,7 +255,9 @@ class ConditionSummary:
     substituted: int  # letters replaced, added and taken out, over all items
     inserted: int
     deleted: int
+    edits: float  # edit distance of a text from the intact one, mean per item
     left_intact: Mapping[str, int]  # number of words that were meant to change and stay, by reason
+    only_words: Mapping[int, float]  # share of words of a length that stay because every other form is a word
     operations: tuple[str, ...]  # operations that made the items, as in their provenance
     asked: int | None = None  # how many exchanges, insertions or deletions a word the operation asks for
     words_by_count: Mapping[int, int] = field(default_factory=dict)  # changed words by how many they took
@@ -293,12 +299,58 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
         substituted=sum(_count(change, "substituted") for change in changes),
         inserted=sum(_count(change, "inserted") for change in changes),
         deleted=sum(_count(change, "deleted") for change in changes),
+        edits=fmean(sum(map(_edits, item.changes)) for item in items),
         left_intact=_reasons(items),
+        only_words=_only_words(items),
         operations=operations,
         asked=asked,
         words_by_count={} if asked is None else words_by_count(of_letters),
         unit=", ".join(dict.fromkeys(str(change.get("unit", "letter")) for change in changes)) or "letter",
     )
+
+
+def doses_that_do_not_rise(conditions: Sequence[ConditionSummary]) -> list[str]:
+    """Name the series of one operation, by rate or count, whose texts do not get further from the intact one."""
+    series: dict[tuple[object, ...], list[tuple[tuple[float, int], ConditionSummary]]] = {}
+    for condition in conditions:
+        try:
+            (operation,) = map(parse_operation, condition.operations)
+        except (UserError, ValueError):  # several operations, or one made by hand or by a paper's code
+            continue
+        options = dict(operation.options)
+        count = int(options.pop("count", 1))
+        key = condition.set_name, operation.type.name, operation.texts, tuple(sorted(options.items()))
+        series.setdefault(key, []).append(((operation.rate, count), condition))
+    notes = []
+    for members in series.values():
+        ordered = sorted(members, key=lambda member: member[0])
+        for (less, low), (more, high) in itertools.pairwise(ordered):
+            if less != more and high.edits <= low.edits:
+                names = [", ".join(one.condition.values()) for one in (low, high)]
+                notes.append(
+                    f"{names[1]} should change more than {names[0]}, and its texts are no further from the intact ones "
+                    f"({high.edits:.1f} and {low.edits:.1f} edits an item): it changes {high.changed_words:.1f} words an item, "
+                    f"{names[0]} {low.changed_words:.1f}. With dose: equal both change the same words."
+                )
+    return notes
+
+
+def _edits(change: ChangeRecord) -> int:
+    return Levenshtein.distance(change["intact"], change["shown"])
+
+
+def _only_words(items: Sequence[Item]) -> dict[int, float]:
+    left = Counter(
+        len(word["intact"])
+        for item in items
+        for word in item.left_intact
+        if all(reason.endswith(ONLY_REAL_WORDS) for reason in word["reason"].split("; "))
+    )
+    if not left:
+        return {}
+    texts = (text for item in items for text in item.intact.values())
+    words = Counter(len(word.text) for text in texts for word in find_words(text))
+    return {letters: left[letters] / words[letters] for letters in sorted(left) if words[letters]}
 
 
 def _changed_words(item: Item) -> int:

@@ -62,7 +62,10 @@ def lexical_decision_items(
         name: value if name == "fillers" else tuple(value) for name, value in (options or {}).items()
     }
     wanted = WordOptions(**given)
-    settings = replace(design.settings, avoid_real_words=True, words="all")
+    strictness = design.settings.strictness
+    settings = replace(
+        design.settings, avoid_real_words="words" if strictness == "off" else strictness, words="all"
+    )
     forms = _Forms(replace(design, settings=settings, set_name=design.set_name or LEXICAL_DECISION))
     bases = [record for record in records if record.extra.get("role") != FILLER]
     named_fillers = [record for record in records if record.extra.get("role") == FILLER]

@@ -455,7 +455,7 @@ class _Recipe:
     def _shared_words(self, item_id: str) -> dict[int, int] | None:
         """Return the words that can change because all versions of an item have them; None if every word can."""
         shared = self.columns.shared.get(item_id)
-        if shared is None or self.design.settings.eligibility != "common":
+        if shared is None or self.design.settings.dose != "equal":
             return None
         return {word: shared.places[word] for word in sorted(shared.words)}
 
@@ -494,7 +494,7 @@ class _Recipe:
             level: describe_by_hand(text, shown, words, column=self.hand_made[level])
             for level, shown in columns.items()
         }
-        common = design.settings.eligibility == "common"
+        common = design.settings.dose == "equal"
         if by_hand and common:
             words = self._same_words(text, by_hand)
         shared = self.columns.shared.get(item_id)
@@ -515,9 +515,9 @@ class _Recipe:
             if words_there != words:
                 raise UserError(
                     f"column {self.hand_made[level]!r} changes {_listed(text, words_there)}, column "
-                    f"{self.hand_made[first]!r} {_listed(text, words)}; with eligibility common every condition "
+                    f"{self.hand_made[first]!r} {_listed(text, words)}; with dose: equal every condition "
                     "changes the same words",
-                    mend="Change the same words in each column, or set eligibility: own.",
+                    mend="Change the same words in each column, or set dose: as_published.",
                 )
         return words
 
@@ -530,8 +530,8 @@ class _Recipe:
             if missing:
                 raise UserError(
                     f"level {level!r} ({operation.label}) cannot change {_listed(text, missing)}, which the columns "
-                    "made by hand change; with eligibility common every condition changes the same words",
-                    mend="Leave that word as it is in the columns, or set eligibility: own.",
+                    "made by hand change; with dose: equal every condition changes the same words",
+                    mend="Leave that word as it is in the columns, or set dose: as_published.",
                 )
 
 

@@ -292,7 +292,7 @@ def corrected_shown(
     reading = [withheld_shown(one, levels) for one in by_field[asked.field]]
     if movable is not None:
         kinds = {operation.name for operation in operations.values() if not operation.changes_nothing}
-        reading = _without_short(reading, 1 if design.settings.eligibility == "own" else len(kinds))
+        reading = _without_short(reading, 1 if design.settings.dose == "as_published" else len(kinds))
     by_field[asked.field] = reading
     return [{field: shown[place] for field, shown in by_field.items()} for place in range(len(operations))]
 

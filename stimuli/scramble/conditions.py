@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from itertools import accumulate, compress, repeat
 from typing import Literal, NamedTuple, cast
 
-from stimuli.lexicon import require_lexicon, tells_words
+from stimuli.errors import UserError
+from stimuli.lexicon import STRICTNESSES, Strictness, require_lexicon, tells_words
 from stimuli.scramble.changes import Change, SpanForm, described
 from stimuli.scramble.edits import Unmoved, lower, upper
 from stimuli.scramble.letter_forms import TOO_SHORT, LetterForms, Outcome, Writing
@@ -33,7 +34,7 @@ from stimuli.seeds import stable_draws_of
 from stimuli.words import WITHOUT_SPACES, cut, find_words, nfc, word_starts, written_without_spaces
 
 Capitals = Literal["stay_in_place", "move"]
-Eligibility = Literal["common", "own"]
+Dose = Literal["equal", "as_published"]
 
 
 @dataclass(frozen=True)
@@ -42,24 +43,35 @@ class ScrambleSettings:
 
     min_letters: int = 0  # fewest letters of a word that may change; a type's own holds where it is higher
     capitals: Capitals = "stay_in_place"  # whether a capital keeps its place or goes with its letter
-    # never show a real word (see stimuli.lexicon.REAL_WORD_ZIPF) in place of another: a word with no other form
-    # stays intact. None does so where the language has a word list
-    avoid_real_words: bool | None = None
+    # never show a real word (see stimuli.lexicon) in place of another: a word with no other form stays intact. true is
+    # words, false off; None is words where the language has a word list
+    avoid_real_words: Strictness | bool | None = None
     language: str = "en"  # language tag, for the word list and for capitals
     words: Literal["all", "starred"] = "all"  # which words may change; stars are read with the materials
-    eligibility: Eligibility = "common"  # common: the same words change in every condition
+    dose: Dose = (
+        "equal"  # equal: the same words change in every condition; as_published: those that each can change
+    )
     rate: float = 1.0  # share of the eligible words that change, where an operation does not say its own
 
     def __post_init__(self) -> None:
-        if self.avoid_real_words:
+        given = self.avoid_real_words
+        if given not in (None, True, False, *STRICTNESSES):
+            raise UserError(
+                f"avoid_real_words is {given!r}, which is not a strictness",
+                mend=f"Write one of: {', '.join(STRICTNESSES)}.",
+            )
+        if self.strictness != "off":
             require_lexicon(self.language)
 
     @property
-    def avoids_real_words(self) -> bool:
-        """Whether forms that are real words are passed over."""
-        if self.avoid_real_words is None:
-            return tells_words(self.language)
-        return self.avoid_real_words
+    def strictness(self) -> Strictness:
+        """Which forms are real words and are passed over."""
+        given = self.avoid_real_words
+        if given is None:
+            given = tells_words(self.language)
+        if isinstance(given, bool):
+            return "words" if given else "off"
+        return given
 
 
 DEFAULT = ScrambleSettings()
@@ -111,7 +123,7 @@ _MAKE = tuple.__new__  # half the time of a call
 
 @functools.lru_cache(maxsize=32)
 def _letter_forms(
-    kind: ScrambleType, options: Options, least: int, capitals: str, avoid_real_words: bool, language: str
+    kind: ScrambleType, options: Options, least: int, capitals: str, strictness: Strictness, language: str
 ) -> LetterForms:
     operation = Operation(kind, options=options)
     rule = kind.bound(language, dict(options))
@@ -119,7 +131,7 @@ def _letter_forms(
         gap=operation.gap,
         as_it_is=isinstance(rule, Unmoved),
         capitals_stay=capitals == "stay_in_place",
-        avoid_real_words=avoid_real_words,
+        strictness=strictness,
         language=language,
     )
     return LetterForms(
@@ -132,7 +144,7 @@ def _letter_forms(
 
 
 def _settled_options(operation: Operation, *, common: bool) -> Options:
-    """Return an operation's options with ``fewer: auto`` settled by the eligibility."""
+    """Return an operation's options with ``fewer: auto`` settled by the dose."""
     options = dict(operation.options)
     if FEWER in operation.type.options and options.get(FEWER.name, FEWER.default) == FEWER.default:
         return (*operation.options, (FEWER.name, "leave" if common else "make"))
@@ -143,7 +155,7 @@ class LetterConditions:
     """Conditions that change letters, made ready for any number of texts."""
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
-        self._common = settings.eligibility == "common"
+        self._common = settings.dose == "equal"
         self._names = {level: operation.name for level, operation in operations.items()}
         self._rates = {level: operation.rate for level, operation in operations.items()}
         self._types = {operation.name: operation.type.name for operation in operations.values()}
@@ -153,7 +165,7 @@ class LetterConditions:
                 _settled_options(operation, common=self._common),
                 settings.min_letters,
                 settings.capitals,
-                settings.avoids_real_words,
+                settings.strictness,
                 settings.language,
             )
             for operation in operations.values()
@@ -474,7 +486,7 @@ class OrderConditions:
 
     def __init__(self, operations: Mapping[str, Operation], settings: ScrambleSettings) -> None:
         self._settings = settings
-        self._common = settings.eligibility == "common"
+        self._common = settings.dose == "equal"
         self._operations = {
             level: (operation.name, operation.rate) for level, operation in operations.items()
         }

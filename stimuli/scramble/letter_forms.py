@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple, TypeAlias, cast
 
-from stimuli.lexicon import is_real_word, listed_words
+from stimuli.lexicon import Strictness, is_real_word, listed_words
 from stimuli.scramble.changes import KEPT_UP_TO, Change, Permutation, Spelt, Tail, known_tail, tail_of
 from stimuli.scramble.edits import Alphabet, SiteRule, Transposed, exchange, lower, with_case_of
 from stimuli.scramble.orders import Arrangement, ScrambleRule, Spelling
@@ -81,12 +81,12 @@ class Writing:
     """Writes arrangements of letters as forms of a word."""
 
     def __init__(
-        self, *, gap: str, as_it_is: bool, capitals_stay: bool, avoid_real_words: bool, language: str
+        self, *, gap: str, as_it_is: bool, capitals_stay: bool, strictness: Strictness, language: str
     ) -> None:
         self.gap = gap
         self._as_it_is = as_it_is
         self._capitals_stay = capitals_stay
-        self._avoid = avoid_real_words
+        self._strictness: Strictness = strictness
         self.language = language
         self._turkic = is_turkic(language)
 
@@ -96,7 +96,7 @@ class Writing:
 
     def barred(self) -> frozenset[str] | None:
         """Return the small ASCII words that no form may be; None where a list does not say it."""
-        return listed_words(self.language) if self._avoid else frozenset()
+        return frozenset() if self._strictness == "off" else listed_words(self.language, self._strictness)
 
     def arranged(self, word: str, plan: WordPlan, arrangement: Arrangement) -> Spelt | None:
         """Return the form that an arrangement of letters makes; None where it makes none."""
@@ -224,10 +224,10 @@ class Writing:
 
     def is_real(self, word: str, form: Spelt) -> bool:
         """Return whether a form is a real word where those are avoided."""
-        if not self._avoid or self._as_it_is or len(word) > KEPT_UP_TO:
+        if self._strictness == "off" or self._as_it_is or len(word) > KEPT_UP_TO:
             return False
         shown = form[0].replace(self.gap, "") if self.gap else form[0]
-        if is_real_word(shown, self.language):
+        if is_real_word(shown, self.language, self._strictness):
             return True
         parts = parts_of(word)
         if len(parts.movable) == len(parts.clusters):
@@ -239,7 +239,7 @@ class Writing:
             for cluster, source in zip(clusters_of(shown), form[1][0], strict=True)
             if source not in outside
         )
-        return moved != shown and is_real_word(moved, self.language)
+        return moved != shown and is_real_word(moved, self.language, self._strictness)
 
 
 TOO_SHORT = "too short"

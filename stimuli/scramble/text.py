@@ -62,7 +62,7 @@ def scramble_conditions(
 ) -> dict[str, Scrambled]:
     """Scramble one text once per condition.
 
-    With ``eligibility: common`` the words that change are those that *every* condition can change, so conditions
+    With ``dose: equal`` the words that change are those that *every* condition can change, so conditions
     of the same rate change exactly the same words; a word that one of them cannot change stays intact in all and
     is reported. Conditions of different rates are nested. ``none`` conditions put no bound on the others.
     Conditions that move words share sentences in the same way; units put no bound on each other.

@@ -140,15 +140,15 @@ def test_a_factor_either_picks_rows_or_scrambles(word_study):
 def test_a_word_that_cannot_change_is_named_and_left_out_where_the_study_allows(word_study, tmp_path):
     levels = {"intact": "none", "final": {"transpose": "final"}}
     study = word_study(levels)
-    words = (tmp_path / "words.csv").read_text("utf-8").replace("garden,nedrag", "castle,nedrag")
+    words = (tmp_path / "words.csv").read_text("utf-8").replace("garden,nedrag", "angle,nedrag")
     (tmp_path / "words.csv").write_text(words, "utf-8")
-    with pytest.raises(UserError, match=r"item 'castle': condition 'final'"):
+    with pytest.raises(UserError, match=r"item 'angle': condition 'final'"):
         make_items(study)
     file = tmp_path / "study.yaml"
     change(file, ("  words:", "  on_bad: skip\n  words:"))
     made = make_items(load_study(tmp_path))
     assert len({item.item_id for item in made.items}) == 29
-    assert len(made.skipped) == 1 and "words.csv, castle: item 'castle'" in made.skipped[0]
+    assert len(made.skipped) == 1 and "words.csv, angle: item 'angle'" in made.skipped[0]
 
 
 DECISION = """\

@@ -22,6 +22,8 @@ from experiment.summaries.plain_english import sent_as_published
 from experiment.templates import filled, parts_of
 from stimuli.errors import UserError
 from stimuli.htest.released import RELEASED_TASKS
+from stimuli.scramble.published import published_operation, published_pass
+from stimuli.scramble.types import parse_operation
 from tests.experiment.commands import change, worked
 from tests.experiment.models.running import invoke
 from tests.experiment.models.tiny_models import CHAT_TEMPLATE, tiny_llama
@@ -153,6 +155,39 @@ def test_each_part_runs_with_simulated_people_and_a_tiny_model_and_is_reported(t
     page = next(folder.glob("reports/*/report.html")).read_text("utf-8")
     table = {"scrrec": "4", "scrrec-few-shot": "3", "realtimeqa": "5", "dream": "6", "aqua": "1"}[part]
     assert f"Scrambled Bench, Table {table}" in page and IN_PRINT in page and SIMULATED[0] in page
+
+
+UNLIKE_THE_RELEASED = {"REO-INT", "REO-INT_1", "REO-INT_2", "REO-INT_4"}
+"""Conditions that the released code undoes in many words (its shuffles and exchanges cancel) or does not have (INT_1)."""
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("template", "part"), [("scrambled-bench", "scrrec"), ("mind-scramble", "boolq")])
+def test_corrected_conditions_change_as_many_words_as_the_released_ones(tmp_path, shared, template, part):
+    def changed(intact: str, shown: str) -> int:
+        words = zip(intact.split(), shown.split(), strict=True)  # reversed numbers are mended on purpose
+        return sum(one != other for one, other in words if not any(map(str.isdecimal, one)))
+
+    copy_template(template, tmp_path / "study", part=part, data=shared / "data", corrected=True)
+    file = tmp_path / "study" / "study.yaml"
+    file.write_text(re.sub(r"(?m)^  (# )?items: \d+ ", "  items: 40 ", file.read_text("utf-8")), "utf-8")
+    study = load_study(tmp_path / "study")
+    texts: dict[str, list[tuple[str, str]]] = {}
+    for item in make_items(study).items:
+        (level,) = item.condition.values()
+        texts.setdefault(level, []).extend((text, item.shown[field]) for field, text in item.intact.items())
+    compared = []
+    for level, written in study.crossing.levels.items():
+        operation = parse_operation(written)
+        if operation.type.unit != "letter" or level in UNLIKE_THE_RELEASED or level in LETTERS:
+            continue
+        intact, shown = zip(*texts[level], strict=True)
+        released = published_pass(intact, published_operation(written))
+        words = sum(len(text.split()) for text in intact)
+        doses = [sum(map(changed, intact, forms)) / words for forms in (shown, released)]
+        assert doses[0] == pytest.approx(doses[1], abs=0.02), level
+        compared.append(level)
+    assert len(compared) >= 6
 
 
 def made(folder: Path, template: str, part: str, *, corrected: bool):

@@ -69,6 +69,7 @@ def test_the_sidecar_says_seed_versions_and_sources(tmp_path):
     }
     assert meta["python"] and meta["versions"]["wordfreq"]
     assert meta["versions"]["cmudict"] == "2024-12-17"
+    assert meta["versions"]["scowl"] == "2020.12.07"
 
 
 def test_an_edit_by_hand_is_noticed(tmp_path):

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import itertools
 import json
+import lzma
 import math
 from collections import Counter
 from importlib import resources
@@ -21,10 +22,13 @@ from stimuli.lexicon import (
     REAL_WORD_ZIPF,
     dictionary_source,
     frequent_words,
+    is_real_word,
     pronounced_words,
     pronunciations,
     syllables,
     syllables_reason,
+    word_list_source,
+    words_source,
     zipf,
 )
 from stimuli.lexicon.neighbourhoods import (
@@ -154,15 +158,50 @@ def test_frequencies_are_those_of_wordfreq(language):
         assert zipf(word, language) == wordfreq.zipf_frequency(word, language), word
 
 
-FOLDER = resources.files("stimuli.lexicon") / "cmudict"
+FOLDER = resources.files("stimuli.lexicon")
 
 
 def digest(value):
     return hashlib.sha256(json.dumps(value, ensure_ascii=False).encode()).hexdigest()
 
 
+def words_among(words, *settings):
+    return [word for word in words.split() if is_real_word(word, *settings)]
+
+
+def test_misspellings_names_and_abbreviations_are_no_words_unless_asked_for():
+    strings = "teh hte thi whic thier Mary Yb kg zebu aalii café don’t won't the"
+    assert words_among(strings, "en") == ["zebu", "café", "don’t", "won't", "the"]
+    assert words_among(strings, "en", "frequent") == ["café", "don’t", "won't", "the"]
+    assert words_among(strings, "en", "strict") == [
+        "Mary",
+        "Yb",
+        "kg",
+        "zebu",
+        "aalii",
+        "café",
+        "don’t",
+        "won't",
+        "the",
+    ]
+    assert words_among(strings, "en", "off") == []
+    assert {"teh", "hte", "whic"} <= set(words_among(strings, "en", "wordfreq:2"))
+
+
+def test_languages_without_an_own_list_are_judged_by_frequency():
+    assert words_among("Haus Zaunkönig Bretterwand", "de", "frequent") == ["Haus"]
+    assert words_among("Haus Zaunkönig Bretterwand", "de", "words") == ["Haus", "Zaunkönig"]
+    assert words_source("en", "words") == "SCOWL 2020.12.07 (words 35, words 60)"
+    assert str(words_source("de", "words")).startswith("wordfreq ")
+
+
+def test_the_word_list_is_the_one_that_was_derived():
+    text = lzma.decompress((FOLDER / "scowl" / "english.txt.xz").read_bytes())
+    assert hashlib.sha256(text).hexdigest() == word_list_source()["sha256"]
+
+
 def test_the_dictionary_is_the_released_file():
-    released = gzip.decompress((FOLDER / "cmudict.dict.gz").read_bytes())
+    released = gzip.decompress((FOLDER / "cmudict" / "cmudict.dict.gz").read_bytes())
     assert hashlib.sha256(released).hexdigest() == dictionary_source()["sha256"]
 
 

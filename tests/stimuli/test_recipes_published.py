@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stimuli.corpora.corpus import SourceText
 from stimuli.item import build_meta, read_items, write_items
-from stimuli.recipes.conditions import ItemDesign, describe_conditions
+from stimuli.recipes.conditions import ItemDesign, describe_conditions, doses_that_do_not_rise
 from stimuli.recipes.task_items import recovery_items
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.published import protocols, published_pass
@@ -141,10 +141,33 @@ def test_moved_words_count_as_changed_as_far_apart_as_they_stood_and_moved_sente
     assert (whole.changed_words, whole.share_changed, whole.moved_sentences) == (0, 0, 2)
 
 
+def test_a_series_whose_texts_do_not_get_further_from_the_intact_ones_is_named():
+    levels = {f"k{k}": {"exchange": "internal", "count": k, "fewer": "leave"} for k in (1, 4)}
+    text = ["Also the problems came when tall men left home"]
+    apart, together = (
+        describe_conditions(
+            items_of(
+                levels, text, published=False, settings=ScrambleSettings(dose=dose, avoid_real_words="off")
+            )
+        )
+        for dose in ("as_published", "equal")
+    )
+    (note,) = doses_that_do_not_rise(apart)
+    assert note.startswith("k4 should change more than k1") and "k1 7.0" in note
+    assert doses_that_do_not_rise(together) == []
+
+
+def test_words_that_stay_for_want_of_a_nonword_are_counted_by_length():
+    levels = {"mixed": "shuffle:all"}
+    settings = ScrambleSettings(avoid_real_words="words")
+    (row,) = describe_conditions(items_of(levels, ["On is we film"], published=False, settings=settings))
+    assert row.only_words == {2: pytest.approx(1 / 3)}
+
+
 def test_words_that_took_fewer_than_the_count_are_counted_by_how_many_they_took():
     levels = {f"k{k}": {"exchange": "internal", "count": k} for k in (1, 4)}
-    for eligibility, fewer in (("common", {}), ("own", {1: 2})):
-        settings = ScrambleSettings(eligibility=eligibility, avoid_real_words=False)
+    for dose, fewer in (("equal", {}), ("as_published", {1: 2})):
+        settings = ScrambleSettings(dose=dose, avoid_real_words=False)
         items = items_of(levels, ["Also the problems came."], published=False, settings=settings)
         one, four = describe_conditions(items)
         assert (one.asked, four.asked) == (1, 4)

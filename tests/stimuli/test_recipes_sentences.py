@@ -150,7 +150,7 @@ def test_operations_change_the_words_that_the_columns_change():
     row = {"sentence": "The gardener watered tomatoes.", "position:initial": "The agrdener watered tomatoes."}
     levels = {"initial": "hand-made", "final": {"transpose": "final"}}
     assert changed(make(row, levels=levels)) == {"initial": ["gardener"], "final": ["gardener"]}
-    own = ScrambleSettings(eligibility="own", avoid_real_words=False)
+    own = ScrambleSettings(dose="as_published", avoid_real_words=False)
     every = ["The", "gardener", "watered", "tomatoes"]
     assert changed(make(row, levels=levels, settings=own))["final"] == every
 

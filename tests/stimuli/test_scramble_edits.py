@@ -137,8 +137,8 @@ def test_a_word_that_cannot_take_the_whole_count_stays_with_the_reason(kind, rea
     assert result.text == "gate" and result.left_intact[0].reason.endswith(f": {reason}")
 
 
-def test_own_eligibility_makes_as_many_as_a_word_can_take_and_says_how_many():
-    settings = ScrambleSettings(eligibility="own", avoid_real_words=False)
+def test_doses_as_published_make_as_many_as_a_word_can_take_and_says_how_many():
+    settings = ScrambleSettings(dose="as_published", avoid_real_words=False)
     result = scramble_conditions("also problems", {"k": "REO-INT_4"}, seed=1, settings=settings)["k"]
     assert [count_made(change) for change in result.changes] == [1, 4]
     left = scramble_conditions(
@@ -162,9 +162,9 @@ def _site(change):
 
 
 @pytest.mark.parametrize("position", ["external", "internal", "any"])
-@pytest.mark.parametrize("eligibility", ["common", "own"])
-def test_controls_act_on_the_transposed_pair_wherever_both_can(position, eligibility):
-    settings = ScrambleSettings(eligibility=eligibility)
+@pytest.mark.parametrize("dose", ["equal", "as_published"])
+def test_controls_act_on_the_transposed_pair_wherever_both_can(position, dose):
+    settings = ScrambleSettings(dose=dose)
     kinds = {
         "T": f"transpose:{position}",
         "keep": f"substitute:{position}(shape=keep)",
@@ -187,7 +187,7 @@ def test_controls_act_on_the_transposed_pair_wherever_both_can(position, eligibi
 
 
 def test_two_types_share_a_pair_where_a_third_can_take_none():
-    settings = ScrambleSettings(eligibility="own", avoid_real_words=False)
+    settings = ScrambleSettings(dose="as_published", avoid_real_words=False)
     kinds = {
         "T": "transpose:internal(letters=vowels)",
         "S": "substitute:internal(letters=vowels)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stimuli.errors import UserError
 from stimuli.scramble import scramble_text
 from stimuli.scramble.conditions import ScrambleSettings
 from stimuli.scramble.text import scramble_conditions
@@ -51,6 +52,17 @@ def test_real_words_are_avoided_while_something_else_is_left():
         for avoid in (False, True)
     )
     assert "trail" in may_be and avoided == {"tiral"}
+
+
+def test_strictness_says_what_counts_as_a_word():
+    def forms(strictness):
+        return {
+            scramble_text("the", "transpose:any", seed=n, avoid_real_words=strictness).text for n in range(20)
+        }
+
+    assert forms("words") == {"hte", "teh"} and forms("wordfreq:2") == {"the"}
+    with pytest.raises(UserError, match=r"(?s)avoid_real_words is 'lax'.*off, frequent, words, strict"):
+        forms("lax")
 
 
 @pytest.mark.parametrize(("word", "language"), [("on", "en"), ("он", "ru")])

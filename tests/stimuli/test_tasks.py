@@ -87,11 +87,11 @@ def test_words_move_within_turns_of_a_dialogue_and_its_sentences_do_not_move():
         make("question", levels={"mixed": "sentences:shuffle"})
 
 
-@pytest.mark.parametrize("eligibility", ["common", "own"])
+@pytest.mark.parametrize("dose", ["equal", "as_published"])
 def test_of_a_dialogue_as_of_any_text_only_words_that_some_condition_could_change_are_left_intact(
-    eligibility,
+    dose,
 ):
-    settings = ScrambleSettings(eligibility=eligibility)
+    settings = ScrambleSettings(dose=dose)
     prose = DIALOGUE.replace("Woman: ", "").replace("Mr. Hill: ", "")
     plain = record(corpus="mine", texts={"prose": prose, "question": "Where?"})
     for levels in (LEVELS, {"KF": "KF", "KFL": "KFL", "TL": "transpose:internal"}):

@@ -412,9 +412,7 @@ class ScrambledTexts:
             name for name, operation in self._operations.items() if not operation.changes_nothing
         ]
         changing = {name: self._operations[name] for name in self._changing}
-        self._conditions = (
-            ScrambleConditions(changing, replace(DEFAULT, eligibility="common")) if changing else None
-        )
+        self._conditions = ScrambleConditions(changing, DEFAULT) if changing else None
         self._held_out = held_out
         self.counts = SampleCounts()
 
