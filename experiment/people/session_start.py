@@ -284,7 +284,11 @@ def _begin(
         next_reader(connection, service.study, prefix) if earlier is None else str(earlier["reader"])
     )
     # orders are drawn by session: the same simulated readers get the same ones in every store
-    draw = generator("simulated session", service.study, number) if arrival.is_simulated else secrets.SystemRandom()
+    draw = (
+        generator("simulated session", service.study, number)
+        if arrival.is_simulated
+        else secrets.SystemRandom()
+    )
     session_id = f"{draw.getrandbits(128):032x}"
     token = session_token(secret, session_id)
     plan: Mapping[str, Any] = (

@@ -252,7 +252,9 @@ def test_a_station_counts_no_trials_of_a_session_without_a_list(serve, new_page)
     page = new_page()
     left = {"next_trial": 1, "last_seen_at": "2026-11-20T10:00:00+00:00", "station": "Station 03"}
     unfinished = [{**left, "participant": "P001", "trials": 0}, {**left, "participant": "P002", "trials": 48}]
-    page.route("**/station/start", lambda route: route.fulfill(json={"state": "new", "unfinished": unfinished}))
+    page.route(
+        "**/station/start", lambda route: route.fulfill(json={"state": "new", "unfinished": unfinished})
+    )
     page.add_init_script("localStorage.setItem('wrods-station', 'Station 03')")
     page.goto(server.address)
     page.get_by_text("trial 1 of 48").wait_for()

@@ -275,7 +275,9 @@ def read_responses(
         )
         for table, sessions in zip(tables, sessions_of_tables, strict=True)
     ]
-    return Import(items, given, columns.reader_kind, asks_further=not {"step", "further"}.isdisjoint(columns.given))
+    return Import(
+        items, given, columns.reader_kind, asks_further=not {"step", "further"}.isdisjoint(columns.given)
+    )
 
 
 def _sessions_of(tables: Sequence[_Table], items: Iterable[Item]) -> list[list[GivenSession]]:
@@ -372,7 +374,9 @@ class _Table:
         """Return a trial's own answer and the further ones in columns of its first row."""
         response = _given(self.study, self.columns, rows[0], items_by_id)
         further = self.columns.texts("further", rows[0]).items()
-        behind = [ImportedResponse(response.where, response.item, answer, step=step) for step, answer in further]
+        behind = [
+            ImportedResponse(response.where, response.item, answer, step=step) for step, answer in further
+        ]
         given = self.columns.given.get("fixation")
         return [response if given is None else replace(response, fixations=_fixations(given, rows)), *behind]
 
