@@ -334,16 +334,31 @@ def test_planned_comparisons_with_models_that_remain_open_share_a_sentence_where
     assert many.count("CI") == 6 * (len(still_open) - len(with_models)) and "24 other comparisons" in many
 
 
-def test_results_explain_estimates_that_are_not_differences_of_the_means(content: ReportContent) -> None:
+@pytest.mark.parametrize(
+    ("means", "estimate", "is_explained"),
+    [
+        ((0.8, 0.9), -10.0, False),
+        ((0.8, 0.9), -5.0, True),
+        ((1.0, 0.8333), 16.81, True),  # 100.0% and 83.3%, and 16.8 points
+        ((0.96454, 0.83336), 13.118, False),  # 96.5% and 83.3%, and 13.1 points: rounding alone
+        ((0.9, 0.8), 10.04, False),  # as printed
+    ],
+)
+def test_answer_and_results_explain_estimates_that_are_not_differences_of_the_means(
+    content: ReportContent, means: tuple[float, float], estimate: float, is_explained: bool
+) -> None:
     (section,) = content.planned
-    one = section.analysis.contrasts[0]
+    one = replace(section.analysis.contrasts[0], estimate=estimate, p_adjusted=0.001)
     analysis = replace(section.analysis, contrasts=(one,))
     (cell,) = [cell for cell in section.cells if (cell.group, cell.level) == (one.groups[0], one.second)]
-    said = []
-    for off in (0.0, 0.1):
-        first = replace(cell, level=one.first, mean=cell.mean + one.estimate / 100 + off)
-        said.append(plain_text(" ".join(paragraphs(analysis, [first, cell], content.kinds))))
-    assert ["same weight" in text for text in said] == [False, True]
+    cells = tuple(
+        replace(cell, level=level, mean=mean)
+        for level, mean in zip((one.first, one.second), means, strict=True)
+    )
+    results = plain_text(" ".join(paragraphs(analysis, cells, content.kinds)))
+    assert ("same weight" in results) is is_explained
+    (found,) = findings(replace(content, planned=(replace(section, analysis=analysis, cells=cells),)))
+    assert ("if every item counts alike" in found.text) is is_explained
 
 
 def test_conditions_in_which_models_have_the_same_means_share_them(content: ReportContent) -> None:
