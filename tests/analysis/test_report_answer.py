@@ -159,10 +159,23 @@ def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Report
     assert grade_of(row.contrast, row.analysis, Matrix((row,))) is OPEN
     both = checked(content, {SCALE: "appears", BY_ITEMS: "appears"}, p=0.4)
     assert support_of(both).endswith(" (log odds, clustered by items)")
+    sets = {ITEM_SETS: replace(both.cells[SCALE], forms=1, of=4)}
+    assert support_of(replace(both, cells=both.cells | sets)) == (
+        "a difference appears in 2 of 3 checks (log odds, clustered by items) and in 1 of 4 forms of another check (item sets left out)"
+    )
+    assert support_of(replace(both, cells=sets)).endswith("in 1 of 4 forms of one check (item sets left out)")
     many = checked(content, dict.fromkeys((SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS), "appears"), p=0.4)
     assert " 4 checks" in support_of(many)
+    alike = checked(content, {SCALE: "same", BY_ITEMS: "same", LIMITS: "appears"}, p=0.4)
+    assert support_of(alike).startswith("2 of 3 checks are open too; a difference appears in 1 of 3 ")
+    clear = checked(content, {SCALE: "same"})
+    analysis = replace(clear.analysis, contrasts=(clear.contrast,))
+    shown, _ = answer_tables([analysis], Matrix((clear,)), ExhibitNumbers())
+    assert shown is not None and "Clear: significant, and all checks agree." in str(shown.table.note)
     equal = Equivalence(0.5, 0.2, 1.0, -2.5, None, 0.01, 0.01, 1, 0.1, 0.9, 0.9, True)
-    assert grade_of(replace(row.contrast, equivalence=equal), row.analysis, Matrix((row,))) is EQUIVALENT
+    equivalent = replace(alike, contrast=replace(row.contrast, equivalence=equal))
+    assert grade_of(equivalent.contrast, row.analysis, Matrix((equivalent,))) is EQUIVALENT
+    assert support_of(equivalent).startswith("2 of 3 checks show no difference; ")
 
 
 def test_a_failing_check_changes_the_headline_and_is_named_below(content: ReportContent) -> None:
@@ -509,6 +522,7 @@ def test_bounds_of_equivalence_are_corrected_within_their_family(content: Report
             given = replace(analysis, plan=planned, contrasts=(*own, *and_also))
             sections.append(replace(section, analysis=given))
         told = limits(replace(content, planned=tuple(sections)))["Sensitivity"]
+        assert "from these data, they serve only to plan a new study." in told
         return set(map(float, re.findall(r"\d+\.\d", told.partition("The smallest")[2].partition("Open")[0])))
 
     alone = bounds("first")
