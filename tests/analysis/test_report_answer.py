@@ -161,7 +161,8 @@ def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Report
     assert support_of(both).endswith(" (log odds, clustered by items)")
     sets = {ITEM_SETS: replace(both.cells[SCALE], forms=1, of=4)}
     assert support_of(replace(both, cells=both.cells | sets)) == (
-        "a difference appears in 2 of 3 checks (log odds, clustered by items) and in 1 of 4 forms of another check (item sets left out)"
+        "a difference appears in 2 of 3 checks (log odds, clustered by items) "
+        "and in 1 of 4 forms of another check (item sets left out)"
     )
     assert support_of(replace(both, cells=sets)).endswith("in 1 of 4 forms of one check (item sets left out)")
     many = checked(content, dict.fromkeys((SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS), "appears"), p=0.4)
