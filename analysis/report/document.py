@@ -86,7 +86,7 @@ def _method(content: ReportContent) -> Iterator[Node]:
         yield Heading(3, Markup("Planned analyses"))
         yield Facts(tuple(content.standing.plans))
         if content.standing.departures:
-            yield Paragraph(Markup("The study departed from the plan as follows."))
+            yield Paragraph(Markup("The study or its analysis differs from the plan as follows."))
             yield Bullets(tuple(escape(line) for line in content.standing.departures))
 
 

@@ -419,12 +419,15 @@ def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
 
 
 @pytest.mark.usefixtures("without_chapters", "without_companions")
-def test_the_first_figure_refers_to_contrasts_in_the_next(tmp_path: Path) -> None:
-    pairs = {"item_type": "transposed - word", "font": "cursive - plain"}
+def test_the_first_figure_is_of_the_first_question_and_refers_to_contrasts_in_the_next(
+    tmp_path: Path,
+) -> None:
+    pairs = {"font": "cursive - plain", "item_type": "transposed - word"}
     planned = {f"by {name}": CROSSED | {"compare": name, "contrasts": [pair]} for name, pair in pairs.items()}
     content = gather(load(crossed_study(tmp_path, crossed_rows(people=8, items=8).assign(rt=None), planned)))
     first, second = content.figures[:2]
-    assert first.drawing.effects and second.drawing.effects
+    assert {effect.label for effect in first.drawing.effects} == {"cursive − plain"}
+    assert second.drawing.effects
     (answered,) = {content.answer_table and content.answer_table.number}
     assert f"Figure {second.number}" in first.drawing.note and f"Table {answered}" not in first.drawing.note
 

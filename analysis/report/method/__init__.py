@@ -129,7 +129,7 @@ def _participants(tables: Tables) -> dict[str, Any]:
                 **{"imported": of_people.get("imported"), "first": of_people.get("first_session")},
                 "last": of_people.get("last_session"),
                 "undated": bool(of_people.get("imported")) and not of_people.get("first_session"),
-                "wanted": tables.dictionary.get("participants_wanted") if group == "human" else None,
+                "wanted": None if samples else tables.dictionary.get("participants_wanted"),
                 **_of_sessions(entry),
                 **{"lost": _excluded(tables, group), "left": used["reader"].nunique(), "trials": len(used)},
             }
