@@ -333,7 +333,9 @@ def test_means_of_a_plan_are_of_its_own_trials_and_levels(tmp_path: Path) -> Non
     assert not any("means_" in one.table.name for one in right.tables)
 
 
-def test_a_measure_without_a_model_is_named_as_not_checked_and_has_no_empty_section(rehearsal: Rehearsal) -> None:
+def test_a_measure_without_a_model_is_named_as_not_checked_and_has_no_empty_section(
+    rehearsal: Rehearsal,
+) -> None:
     """As where simulated readers are always right: nothing can be said of the recovery of accuracy."""
     content = rehearsal.content
     (*_, fitted) = (one for one in content.planned if one.analysis.model is not None)

@@ -108,7 +108,7 @@ def method_parts(
 
 def _participants(tables: Tables) -> dict[str, Any]:
     trials, came = tables.trials, tables.dictionary.get("participants") or {}
-    samples = []
+    samples: list[dict[str, Any]] = []
     for group, noun in (("human", "person"), ("simulated", "simulated reader")):
         group_trials = trials[(trials["reader_group"] == group) & ~trials["is_pilot"].astype(bool)]
         entry = tables.dictionary["readers"].get(group) or {}
