@@ -434,7 +434,7 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
         ends_drawn = IntervalMarks(effect.estimate, low, effect.high)
         marks.points(axes, mark, ends_drawn, y, bar=1.7, edge=1.4, dash=dash)
         if effect.built_in is not None:
-            marks.points(axes, MarkStyle(_BLACK, BUILT_IN), effect.built_in, y - 0.22, size=5, edge=0.5)
+            marks.points(axes, MarkStyle(_BLACK, BUILT_IN), effect.built_in, y - 0.3, size=5, edge=0.5)
         if row.has_one_reader:
             write(left, effect.label)
         else:
