@@ -221,9 +221,14 @@ MANY = 8
 
 
 def in_model(
-    rows: pd.DataFrame, plan: Plan, share: str | None = None, remarks: Iterable[str] = ()
+    rows: pd.DataFrame,
+    plan: Plan,
+    share: str | None = None,
+    remarks: Iterable[str] = (),
+    *,
+    is_check: bool = False,
 ) -> ModelData:
-    """Keep the reader groups and levels that one model can hold, and say what stays out."""
+    """Keep the reader groups and levels that one model, or one that checks other estimates, can hold; say what stays out."""
     remarks = list(remarks)
     usable: dict[str, list[str]] = {}
     reasons_of: dict[str, dict[str, str]] = {}
@@ -255,7 +260,7 @@ def in_model(
             remarks.append(Remark(f"{remark}, {reason}", "model"))
         reasons_of[group] = {**dict.fromkeys(missing, NO_TRIALS), **at_ends}
         usable[group] = [level for level in plan.levels if level not in reasons_of[group]]
-    groups, levels = _largest_common(usable, plan, remarks)
+    groups, levels = _largest_common(usable, plan, remarks, is_check=is_check)
     rows = rows[rows["reader_group"].isin(groups) & rows[plan.factor].isin(levels)]
     kinds = rows.drop_duplicates("reader_group").set_index("reader_group")["reader_kind"].to_dict()
     people = tuple(group for group in groups if kinds.get(group) in PARTICIPANT_KINDS)
@@ -296,7 +301,7 @@ def _why_not(reasons: Mapping[str, str] | None) -> str:
 
 
 def _largest_common(
-    usable: dict[str, list[str]], plan: Plan, remarks: list[str]
+    usable: dict[str, list[str]], plan: Plan, remarks: list[str], *, is_check: bool
 ) -> tuple[list[str], list[str]]:
     """Keep the first group with a testable difference (else with two levels), its levels, and groups that have all of these."""
     can_be_fitted = [group for group, levels in usable.items() if len(levels) > 1]
@@ -311,14 +316,18 @@ def _largest_common(
     for group, shown in usable.items():
         if first is not None and (group == first or (groups and set(levels) <= set(shown))):
             groups.append(group)
-        elif first is not None and not groups and group in can_be_fitted:
-            remark = f"The model can test no difference for {spoken(group)} and holds the other readers"
-            remarks.append(
-                Remark(f"{remark}; the descriptive values are in the tables and figures.", "model")
-            )
+            continue
+        is_untested = first is not None and not groups and group in can_be_fitted
+        if is_check:
+            remark = f"The mixed-effects model that checks the estimates does not include {spoken(group)}."
         else:
-            remark = f"No model can be fitted for {spoken(group)}; the descriptive values are in the tables and figures."
-            remarks.append(Remark(remark, "model"))
+            remark = (
+                f"The model can test no difference for {spoken(group)} and holds the other readers"
+                if is_untested
+                else f"No model can be fitted for {spoken(group)}"
+            )
+            remark += "; the descriptive values are in the tables and figures."
+        remarks.append(Remark(remark, "model"))
     return groups, levels
 
 

@@ -15,6 +15,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 import pandas as pd
 
+from analysis import apa
 from analysis.exclusions import NO_RESPONSE
 from analysis.frames import TAKEN
 from analysis.plan import IN
@@ -27,6 +28,8 @@ from stimuli.errors import UserError, did_you_mean, together, unknown_name
 MOST_CONDITIONS = 4
 MOST_LEVELS = 40
 """Levels above which a column is treated as a number or a name, not as a condition."""
+MOST_VALUES = 3
+"""Values that an error names."""
 SECONDS_BELOW = 20.0
 """Median in milliseconds below which response times are taken for seconds."""
 TRUE, FALSE = ("1", "1.0", "true", "t", "yes"), ("0", "0.0", "false", "f", "no")
@@ -91,7 +94,7 @@ def analyse(
         The report goes to a new folder in it, named by date and time.
     **options
         correct : str
-            Column with 1 or 0 (or TRUE and FALSE); empty cells are left out and counted.
+            Column with 1 or 0 (or true and false, or yes and no); empty cells are left out and counted.
         rt : str
             Column with response times in milliseconds; seconds with ``seconds=True``.
         rating : str
@@ -216,6 +219,14 @@ class _Table:
         first = self.lines[positions[0]]
         return f"in {first}" if len(positions) == 1 else f"in {len(positions):,} rows (first: {first})"
 
+    def _found(self, cells: pd.Series[str], rows: pd.Series[bool]) -> str:
+        """Name the values in some rows, up to three of them, and where they are."""
+        values = [repr(value) for value in pd.unique(cells[rows])]
+        more = len(values) - MOST_VALUES
+        if more > 0:
+            values[MOST_VALUES:] = [apa.worded(more, "other value")]
+        return f"{apa.listing(values)} {self._where(rows)}"
+
     def problems(self) -> Iterator[UserError]:
         """Yield everything that keeps the table from being analysed."""
         roles = self.roles
@@ -229,7 +240,7 @@ class _Table:
             invalid = (cells != "") & ~cells.str.lower().isin([*TRUE, *FALSE])
             if invalid.any():
                 yield UserError(
-                    f"--correct {self.roles.correct}: {cells[invalid].iloc[0]!r} {self._where(invalid)}; it must be 1 or 0",
+                    f"--correct {self.roles.correct}: {self._found(cells, invalid)}; a cell must be 1, true, yes, 0, false, or no",
                     mend="Write 1 for a correct and 0 for a wrong response, or leave the cell empty.",
                 )
         if roles.rt is not None and roles.rt in self.cells:
@@ -285,9 +296,8 @@ class _Table:
                 )
             invalid = (cells != "") & ~cells.isin(levels)
             if invalid.any():
-                value = str(cells[invalid].iloc[0])
                 yield UserError(
-                    f"{option}={','.join(levels)}: {value!r} {self._where(invalid)} is none of these levels",
+                    f"{option}={','.join(levels)}: {self._found(cells, invalid)}, not one of these levels",
                     mend=f"The table has {', '.join(sorted(set(cells) - {''})[:20])}. Name all levels, or leave these rows out.",
                 )
             absent = [level for level in levels if not (cells == level).any()]
@@ -329,7 +339,7 @@ class _Table:
         low = times <= 0
         if low.any():
             yield UserError(
-                f"--rt {column}: {cells[low].iloc[0]} {self._where(low)}; a response time must be above 0",
+                f"--rt {column}: {self._found(cells, low)}; a response time must be above 0",
                 mend="Leave the cell empty where no time was measured.",
             )
         median = float(times[times > 0].median())
@@ -349,7 +359,7 @@ class _Table:
         invalid = (cells != "") & ~np.isfinite(pd.to_numeric(cells, errors="coerce"))
         if invalid.any():
             yield UserError(
-                f"--{option} {column}: {cells[invalid].iloc[0]!r} {self._where(invalid)} is not a number",
+                f"--{option} {column}: {self._found(cells, invalid)}, not a number",
                 mend="Write numbers with a decimal point, or leave the cell empty.",
             )
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pandas as pd
+
 from analysis import apa
 from analysis.plan import Plan, Remark, StudyPlan, plan_in_brief, remarks_about
 from analysis.planned import planned_analyses
@@ -34,7 +36,9 @@ def standing_of(tables: Tables, analyses: Sequence[Analysis]) -> PlanStatus:
     target = dictionary.get("participants_wanted")
     departures = [*_of_freeze(frozen, registration), *_of_sample(tables, planned, target)]
     plan = StudyPlan(tuple(planned_analyses(tables)), tables.factors, dictionary.get("exclude") or {}, target)
-    departures += [departure for analysis in planned for departure in _of_analysis(analysis)]
+    departures += [
+        departure for analysis in planned for departure in _of_analysis(analysis, tables.trials, target)
+    ]
     return PlanStatus(
         tuple(_told(frozen, registration)),
         tuple((analysis.name, plan_in_brief(analysis, plan)) for analysis in plan.analyses),
@@ -110,23 +114,38 @@ def _of_freeze(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any]
 
 
 def _of_sample(tables: Tables, planned: Sequence[Analysis], target: Any) -> Iterator[str]:
-    trials = tables.trials
-    people = trials[trials["excluded_reason"].isna() & (trials["reader_kind"] == "human")]
-    number = int(people["reader"].nunique())
+    number = _participants(tables.trials, "human")
     for analysis in planned:
-        expected = analysis.plan.participants_at_stop if analysis.plan.stop else target
-        if expected and "human" in analysis.plan.groups and number != int(expected):
-            word = "fewer" if number < int(expected) else "more"
+        expected = _expected(analysis.plan, target)
+        if expected and "human" in analysis.plan.groups and number != expected:
+            word = "fewer" if number < expected else "more"
             yield (
                 f"The analyses include {apa.counted(number, 'participant')}, {word} than the {expected} at which collection was to "
                 "stop."
             )
 
 
-def _of_analysis(analysis: Analysis) -> Iterator[str]:
+def _participants(trials: pd.DataFrame, kind: str) -> int:
+    """Count the people, or what stands in for them, whose trials are analyzed."""
+    used = trials[trials["excluded_reason"].isna() & (trials["reader_kind"] == kind)]
+    return int(used["reader"].nunique())
+
+
+def _expected(plan: Plan, target: Any) -> int | None:
+    """Return the number of participants at which collection was to stop; None where there is none."""
+    return plan.participants_at_stop if plan.stop else int(target) if target else None
+
+
+def _of_analysis(analysis: Analysis, trials: pd.DataFrame, target: Any) -> Iterator[str]:
     plan = analysis.plan
     if plan.stand_in:
-        yield "Simulated readers stand in for people, who have not taken part yet (a rehearsal)."
+        number, expected = _participants(trials, "simulated"), _expected(plan, target)
+        sample = (
+            f" with {apa.counted(number, 'reader')} instead of {expected}"
+            if expected and number != expected
+            else ""
+        )
+        yield f"Simulated readers stand in for people, who have not taken part yet (a rehearsal{sample})."
     if not analysis.has_results:
         # its section of the Results has the details
         reasons = dict.fromkeys(contrast.left_out for contrast in analysis.contrasts if contrast.left_out)

@@ -160,7 +160,10 @@ def _of_people(plan: Plan, rows: pd.DataFrame) -> Analysis | None:
     rows_of_people = rows[rows["reader_group"].isin(people)]
     share = MODELLED if MODELLED in rows else plan.measure.value
     data: ModelData = in_model(
-        rows_of_people, plan_of_people, share=share if plan.measure.scale == "points" else None
+        rows_of_people,
+        plan_of_people,
+        share=share if plan.measure.scale == "points" else None,
+        is_check=True,
     )
     if not data.can_be_fitted or rows_of_people[share].nunique() < 2:
         return None

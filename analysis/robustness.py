@@ -121,7 +121,7 @@ class CheckOutcome:
     high: float
     excludes_zero: bool  # on either side, whatever the direction of the test
     where: str = ""  # which rule or set of items it is; empty where the check has one form
-    differing: int = 0  # how many forms of the check do not find the same, of how many
+    forms: int = 1  # how many forms of the check have this outcome, of how many
     of: int = 1
 
 
@@ -246,8 +246,11 @@ def _worst(planned: Contrast, alpha: float, forms: Iterable[CheckForm]) -> Check
     differing = [cell for cell in cells if cell.outcome != SAME]
     # of many near-identical rules some exclude nothing by chance
     counts = len(differing) > (len(cells) / 2 if len(cells) > FEW_FORMS else 0)
-    shown = max(differing, key=lambda cell: rank.index(cell.outcome)) if counts else cells[0]
-    return replace(shown, differing=len(differing), of=len(cells))
+    shown = max(
+        differing if counts else [cell for cell in cells if cell.outcome == SAME],
+        key=lambda cell: rank.index(cell.outcome),
+    )
+    return replace(shown, forms=sum(cell.outcome == shown.outcome for cell in cells), of=len(cells))
 
 
 def _other_scale(analysis: Analysis, _: Tables) -> Iterator[Found]:

@@ -14,6 +14,7 @@ from analysis import apa
 from analysis.contrasts import compared, untested
 from analysis.crossed_variance import (
     FEW,
+    RARE,
     CrossedEstimate,
     ErrorSums,
     EstimateLayout,
@@ -215,6 +216,7 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
     """State where an estimate rests on few readers, few items or hardly any answers that differ."""
     few: dict[str, None] = {}
     few_differ: dict[str, None] = {}
+    alike: dict[str, None] = {}  # in conditions with items of their own
     lost: dict[str, int] = {}
     single: dict[str, None] = {}
     most_items = 0
@@ -223,7 +225,8 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
         if estimated.few_units:
             few.setdefault(" vs. ".join(spoken(group) for group in contrast.groups))
         if len(contrast.groups) == 1 and estimated.parts.one_more > 0:
-            few_differ.setdefault(f"{spoken(reader)} in {contrast.label}")
+            has_own_items = estimated.items_of_model < 2
+            (alike if has_own_items else few_differ).setdefault(f"{spoken(reader)} in {contrast.label}")
             most_items = max(most_items, estimated.items_of_model)
         if len(contrast.groups) == 1 and estimated.to == "items" and estimated.sums.of_people:
             single.setdefault(contrast.label)
@@ -237,15 +240,16 @@ def _remarks(estimates: list[tuple[Contrast, CrossedEstimate]]) -> Iterator[str]
             f"Estimates for {apa.few_named(list(few), 'comparison')} have very few degrees of freedom, so that their intervals "
             "are wide and imprecise."
         )
-    if few_differ:
-        changed = f"All but at most {apa.worded(FEW - 1, 'item')} changed in the same way between the conditions, or not at all"
-        if 2 <= most_items < FEW:
-            changed = f"At most {apa.worded(most_items, 'item')} could be compared between the conditions"
-        yield (
-            f"{changed} "
-            f"({apa.few_named(list(few_differ), 'contrast')}); "
-            f"{'the interval allows' if len(few_differ) == 1 else 'their intervals allow'} for one more exception."
-        )
+    changed = f"All but at most {apa.worded(FEW - 1, 'item')} changed in the same way between the conditions, or not at all"
+    if most_items < FEW:
+        changed = f"At most {apa.worded(most_items, 'item')} could be compared between the conditions"
+    alike_in_one = f"In a condition, all but at most {apa.worded(RARE - 1, 'item')} were answered alike"
+    for said, names in ((changed, few_differ), (alike_in_one, alike)):
+        if names:
+            yield (
+                f"{said} ({apa.few_named(list(names), 'contrast')}); "
+                f"{'the interval allows' if len(names) == 1 else 'their intervals allow'} for one more exception."
+            )
     for reader, count in lost.items():
         yield (
             f"The comparison with {spoken(reader)} left out {apa.worded(count, 'trial')} of items that it did not answer in that "

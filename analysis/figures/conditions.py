@@ -59,8 +59,8 @@ SIZE, HEAD = 8.4, 9.0
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
 _READERS, _LABELS = 1.2, 1.8
 """Inches for the names of readers at the left of contrasts, and for those of the contrasts of one reader."""
-BUILT_IN = (6, 2, 0)
-"""An asterisk of six strokes, which no reader has: the mark of an effect that simulated readers were given."""
+BUILT_IN = 7
+"""A small triangle whose tip points down, which no reader has: the mark of an effect that simulated readers were given."""
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
 _BLACK = "#1b1b1b"
 _OVER_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
@@ -310,16 +310,29 @@ def _panel(
             if not rules:
                 _value(axes, row, ends, at, step)
     room = float(axes.get_position().width) * BROAD + 0.05
-    head, below = headed(groups[0]), f"n = {len(_single(row, groups[0]))}"
-    if not is_person(kind):
-        rows = row.trials[row.trials["reader_group"].isin(groups) & row.trials[row.factor].notna()]
-        below = apa.counted(scored(rows, row.measure)["item_id"].nunique(), "item")
+    head, below = headed(groups[0]), _counted(row, groups, room)
     if rules:
         head, below = "Baselines", apa.counted(len(groups), "rule")
     elif kind == "simulated" and width_of("Simulated readers", HEAD, bold=True) >= room:
         head = "Simulated"
     marks.above(axes, cut_to_lines(head, room, HEAD, 1, bold=True)[0], 15, **_HEAD)
     marks.above(axes, cut_to_lines(below, room, SIZE, 1)[0], 4, **_SMALL)
+
+
+def _counted(row: ConditionMeans, groups: Sequence[str], room: float) -> str:
+    """Count participants, or items; those of a condition where no condition has them all."""
+    cells = [cell for cell in row.cells if cell.group in groups]
+    before, after, total = "n = ", "", len(_single(row, groups[0]))
+    if not is_person(cells[0].kind):
+        rows = row.trials[row.trials["reader_group"].isin(groups) & row.trials[row.factor].notna()]
+        total = int(scored(rows, row.measure)["item_id"].nunique())
+        before, after = "", " item" if total == 1 else " items"
+    least, most = min(cell.units for cell in cells), max(cell.units for cell in cells)
+    if most == total:
+        return f"{before}{apa.count(total)}{after}"
+    counts = apa.count(most) if least == most else f"{apa.count(least)}–{apa.count(most)}"
+    told = f"{before}{counts}{after}"
+    return f"{told} per condition" if width_of(f"{told} per condition", SIZE) < room else f"{told} each"
 
 
 def _value(axes: Axes, row: ConditionMeans, ends: Sequence[float], y: float, step: float) -> None:
@@ -422,14 +435,14 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
         ends_drawn = IntervalMarks(effect.estimate, low, effect.high)
         marks.points(axes, mark, ends_drawn, y, bar=1.7, edge=1.4, dash=dash)
         if effect.built_in is not None:
-            marks.points(axes, MarkStyle(_BLACK, BUILT_IN), effect.built_in, y - 0.42, size=5, edge=1.0)
+            marks.points(axes, MarkStyle(_BLACK, BUILT_IN), effect.built_in, y - 0.3, size=5, edge=0.5)
         if row.has_one_reader:
             write(left, effect.label)
         else:
             write(left + 0.08 * inch, cut_to_lines(effect.reader, names - 0.14, SIZE, 1)[0])
         write(1 + 0.08 * inch, effect.grade, bold=effect.grade not in ("Open", "Not estimable"))
         y += 1.0
-    axes.set_ylim(y - 0.2, -0.75)  # room for an asterisk above the first interval
+    axes.set_ylim(y - 0.2, -0.75)  # room for a triangle above the first interval
     of_reader = f"{row.drawn[0].reader}, " if row.has_one_reader else ""
     lines = (("Planned contrasts", 15, _HEAD), (f"{of_reader}adjusted 95% intervals", 4, _SMALL))
     for text, up, text_style in lines:

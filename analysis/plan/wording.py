@@ -359,7 +359,7 @@ def _stopping(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
     if analysis.stop is not None:
         return f"Stopping rule: {rule}"
     return (
-        f"Data collection stops {rule}"
+        f"Data collection was to stop {rule.removesuffix('has run')}{'had run' * rule.endswith('has run')}"
         if rule.startswith(("at ", "when "))
         else f"{rule[0].upper()}{rule[1:]}"
     )

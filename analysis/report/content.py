@@ -66,7 +66,7 @@ from analysis.tables import Tables
 from stimuli.papers import papers
 
 if TYPE_CHECKING:
-    from analysis.figures import Drawing
+    from analysis.figures.drawing import Drawing, Effect
 
 
 _NAMES = """
@@ -244,7 +244,16 @@ def gather(
         for figure in figures_of(description, used, tables, effects_drawn, analyses)
     ]
     drawn = [*((key, drawing) for key, drawing, _ in of_parts), *of_plans]
-    drawn = sorted(drawn, key=lambda pair: not pair[1].effects)
+    asked = [
+        effects_drawn.get(planned_of(analysis), ("", ()))[1] for analysis in analyses if analysis.plan.planned
+    ]
+
+    def first_asked(effects: Collection[Effect]) -> int:
+        """Return which planned analysis is the first that a figure has contrasts of."""
+        shown_of = (turn for turn, own in enumerate(asked) if any(effect in effects for effect in own))
+        return next(shown_of, len(asked) + (not effects))
+
+    drawn = sorted(drawn, key=lambda pair: first_asked(pair[1].effects))
     language_models = models_table(tables)
     models = None
     if language_models is not None:

@@ -86,7 +86,7 @@ def _method(content: ReportContent) -> Iterator[Node]:
         yield Heading(3, Markup("Planned analyses"))
         yield Facts(tuple(content.standing.plans))
         if content.standing.departures:
-            yield Paragraph(Markup("The study departed from the plan as follows."))
+            yield Paragraph(Markup("The study or its analysis differs from the plan as follows."))
             yield Bullets(tuple(escape(line) for line in content.standing.departures))
 
 
@@ -172,6 +172,13 @@ def _recovered(content: ReportContent) -> Markup:
         all=len(checked),
         unconverged=unconverged,
         without=len(others) - unconverged,
+        unfitted=list(
+            dict.fromkeys(
+                section.analysis.plan.measure.subject
+                for section in content.recovery_sections
+                if not section.analysis.has_results
+            )
+        ),
     )
 
 
@@ -266,7 +273,10 @@ def _recovery(content: ReportContent) -> Iterator[Node]:
     yield Paragraph(text, tables=(content.recovery_table.number,))
     figure = [content.recovery_figure] if content.recovery_figure else []
     yield from _printed([*figure, content.recovery_table])
-    for section in content.recovery_sections:
+    fitted = [section for section in content.recovery_sections if section.analysis.has_results]
+    if fitted:
+        yield Paragraph(SENTENCES.sentences("models_of_recovery", many=len(fitted)))
+    for section in fitted:
         yield from [*_section(section, content), *_behind(section)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from analysis import apa
 from analysis.apa import MOST_TESTS_NAMED
 from analysis.results import Analysis, Contrast
 from analysis.robustness import APPEARS, DECISIVE, NOT_SIGNIFICANT, REVERSED, SAME, CheckedContrast, Matrix
@@ -65,20 +66,35 @@ def support_of(checked: CheckedContrast | None) -> str:
     if not checked.cells:
         return "no check applies"
     n_checks = len(checked.cells)
+    is_one = checked.agreeing == 1
+    agree = "agrees" if is_one else "agree"
+    if is_open(checked.contrast, checked.analysis):
+        agree = "is open too" if is_one else "are open too"
+    elif checked.contrast.p_adjusted >= checked.analysis.plan.alpha:  # equivalent, which no check tests
+        agree = "shows no difference" if is_one else "show no difference"
     if checked.agreeing == n_checks:
-        return f"{_of_checks(n_checks, n_checks)} {'agree' if n_checks > 1 else 'agrees'}"
-    by_outcome: dict[str, list[str]] = {}
-    for name, cell in checked.cells.items():
-        if cell.outcome != SAME:
-            by_outcome.setdefault(cell.outcome, []).append(f"{name[0].lower()}{name[1:]}")
-    findings = [
-        f"{FOUND[outcome]} in {_of_checks(len(names), n_checks)}"
-        + (f" ({', '.join(names)})" if len(names) <= MOST_TESTS_NAMED else "")
-        for outcome, names in by_outcome.items()
-    ]
-    agrees = "agrees" if checked.agreeing == 1 else "agree"
-    agreeing = [f"{checked.agreeing} of {n_checks} checks {agrees}"] if checked.agreeing else []
-    return "; ".join([*agreeing, *findings])
+        return f"{_of_checks(n_checks, n_checks)} {agree}"
+    told = [f"{checked.agreeing} of {n_checks} checks {agree}"] if checked.agreeing else []
+    for outcome, found in FOUND.items():
+        cells = {
+            f"{name[0].lower()}{name[1:]}": cell
+            for name, cell in checked.cells.items()
+            if cell.outcome == outcome
+        }
+        whole = [name for name, cell in cells.items() if cell.forms == cell.of]
+        where = []
+        if whole:
+            names = f" ({', '.join(whole)})" if len(whole) <= MOST_TESTS_NAMED else ""
+            of_checks = _of_checks(len(whole), n_checks)
+            is_first = not told and len(whole) < n_checks
+            where.append(f"in {of_checks}{' checks' if is_first else ''}{names}")
+        for name, cell in cells.items():
+            if cell.forms < cell.of:
+                another = "another check" if where else "one check"
+                where.append(f"in {cell.forms} of {cell.of} forms of {another} ({name})")
+        if where:
+            told.append(f"{found} {apa.listing(where)}")
+    return "; ".join(told)
 
 
 FOUND = {

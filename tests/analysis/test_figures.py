@@ -203,11 +203,15 @@ def test_of_many_conditions_the_figure_of_the_contrasts_has_those_that_they_comp
     assert condition_figure("many", [drawn]).note != condition_figure("many", [whole]).note
 
 
-def test_a_figure_counts_everybody_also_where_each_was_in_one_condition() -> None:
-    rows = trials(("few", "many"), 10, 0, 0)
+def test_a_figure_counts_those_of_a_condition_where_none_has_all() -> None:
+    rows = trials(("few", "many"), 10, 1, 0)
     is_few = rows["reader"].isin([f"p{n}" for n in range(5)])
-    between = conditions(rows[is_few == (rows["position"] == "few")], levels=("few", "many"))
-    assert condition_figure("one", [between]).figure.axes[0].texts[-1].get_text() == "n = 10"
+    is_few |= (rows["reader_kind"] == "model") & (rows["item_id"] == rows["item_id"].iloc[0])
+    each_in_one = rows[is_few == (rows["position"] == "few")]
+    for given, told in ((rows, ("n = 10", "6 items")), (each_in_one, ("n = 5 per", "1–5 items per"))):
+        drawn = condition_figure("one", [conditions(given, levels=("few", "many"))]).figure.axes
+        below = [axes.texts[-1].get_text() for axes in drawn[:2]]
+        assert all(text.startswith(one) for text, one in zip(below, told, strict=True)), below
 
 
 def test_the_label_of_a_mean_rounds_the_number_in_its_table() -> None:
@@ -326,7 +330,7 @@ def test_the_mark_of_what_was_built_in_is_no_readers() -> None:
     assert built_in not in {mark.marker for mark in looks(kinds).values()} | {"D", style()["pilot"]["marker"]}
 
 
-def test_a_note_explains_the_reference_line_and_asterisks_only_where_they_are_drawn() -> None:
+def test_a_note_explains_the_reference_line_and_triangles_only_where_they_are_drawn() -> None:
     rows = trials(POSITIONS, 6, 1, 0)
     row = conditions(rows)
     others = replace(row, cells=[cell for cell in row.cells if cell.level != POSITIONS[0]])
@@ -335,8 +339,8 @@ def test_a_note_explains_the_reference_line_and_asterisks_only_where_they_are_dr
     one = Effect("initial − intact", "People", "human", 5.0, 1.0, 9.0, "Clear", built_in=4.0)
     lapsing = conditions(rows, effects=(replace(one, built_in=np.nan),))
     note = condition_figure("both", [lapsing, replace(conditions(rows, effects=(one,)), measure=RATING)]).note
-    assert "Asterisks" in note and f"on {CORRECT.noun} " in note
-    assert "Asterisks" not in condition_figure("one", [lapsing]).note
+    assert "Triangles" in note and f"on {CORRECT.noun} " in note
+    assert "Triangles" not in condition_figure("one", [lapsing]).note
 
 
 def test_percentages_far_below_zero_are_numbered_triangles_that_no_line_joins() -> None:
@@ -415,12 +419,15 @@ def test_the_answers_figure_draws_the_intervals_of_the_table_and_its_grades(
 
 
 @pytest.mark.usefixtures("without_chapters", "without_companions")
-def test_the_first_figure_refers_to_contrasts_in_the_next(tmp_path: Path) -> None:
-    pairs = {"item_type": "transposed - word", "font": "cursive - plain"}
+def test_the_first_figure_is_of_the_first_question_and_refers_to_contrasts_in_the_next(
+    tmp_path: Path,
+) -> None:
+    pairs = {"font": "cursive - plain", "item_type": "transposed - word"}
     planned = {f"by {name}": CROSSED | {"compare": name, "contrasts": [pair]} for name, pair in pairs.items()}
     content = gather(load(crossed_study(tmp_path, crossed_rows(people=8, items=8).assign(rt=None), planned)))
     first, second = content.figures[:2]
-    assert first.drawing.effects and second.drawing.effects
+    assert {effect.label for effect in first.drawing.effects} == {"cursive − plain"}
+    assert second.drawing.effects
     (answered,) = {content.answer_table and content.answer_table.number}
     assert f"Figure {second.number}" in first.drawing.note and f"Table {answered}" not in first.drawing.note
 

@@ -16,8 +16,8 @@ from analysis.report.chapters import model_checks
 from analysis.report.inline import plain_text
 from analysis.shares import influences
 from tests.analysis.chapters import chapter_of, material_of, words_in
-from tests.analysis.conftest import Make
-from tests.analysis.letter_study import PLANNED, study_rows
+from tests.analysis.conftest import Make, planned_analyses
+from tests.analysis.letter_study import PLANNED, comparison, study_rows
 
 
 def test_shares_are_estimated_without_each_unit(handover: Make) -> None:
@@ -65,6 +65,28 @@ def test_the_chapter_names_the_most_influential_participant(handover: Make) -> N
     assert all(" ([[figure:model_checks_" in one and one.endswith(".") for one in said), (
         "the figure is named first"
     )
+
+
+def test_the_chapter_names_the_contrast_whose_outcome_depends_on_single_units(handover: Make) -> None:
+    tables = load(
+        handover(
+            study_rows(human=6, items=8),
+            dictionary={"planned": comparison("initial - internal", "final - internal")},
+        )
+    )
+    (analysis,) = planned_analyses(tables, companion=False)
+    first, second = analysis.contrasts
+    barely = replace(first, statistic=2.0, reach=1.99)
+    far = replace(second, statistic=99.0, reach=2.0)
+    chapter = chapter_of(
+        model_checks.write, material_of(tables, [replace(analysis, contrasts=(barely, far))])
+    )
+    (said,) = (plain_text(one) for one in chapter.blocks if isinstance(one, str))
+    assert re.search(
+        r"the outcome changes for initial − internal \(people\) if (any one of \w+ participants|participant P)",
+        said,
+    ), said
+    assert "final" not in said.partition("the outcome changes")[2]
 
 
 def test_residuals_that_depart_from_a_model_are_told_of_its_plans(

@@ -174,7 +174,7 @@ def test_a_plan_is_the_same_after_it_was_exported() -> None:
     )
     wanted = plan_in_brief(again, StudyPlan((again,), ODD, wanted=40))
     assert wanted.endswith(
-        "Data collection stops at 40 participants with a finished session that is not excluded."
+        "Data collection was to stop at 40 participants with a finished session that is not excluded."
     )
     assert "[" not in said and "text × print" in said and EXPECTED["less"] in said
 

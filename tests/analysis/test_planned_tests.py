@@ -22,11 +22,12 @@ from analysis.plan_deviations import standing_of, with_bounds_fixed_beforehand
 from analysis.plan_runner import carry_out
 from analysis.planned import plans
 from analysis.report.content import gather
+from analysis.report.method import method_parts
 from analysis.report.results import adjusted_by
 from analysis.results import Analysis, Contrast
 from stimuli.errors import UserError
 from tests.analysis.conftest import Make, planned_analyses
-from tests.analysis.letter_study import study_rows, write_handover
+from tests.analysis.letter_study import PLANNED, study_rows, write_handover
 
 PAIR = ["initial - internal", "final - internal"]
 
@@ -318,6 +319,22 @@ def test_a_planned_comparison_stays_in_its_family_where_its_reader_has_no_trials
     assert test.p_adjusted == pytest.approx(min(1.0, 4 * test.p)) and test.p > 0
     (told,) = (remark for remark in analysis.remarks if "not estimable" in remark)
     assert "people vs. absent" in told
+
+
+@pytest.mark.parametrize(("wanted", "told"), [(48, " with 4 readers instead of 48)."), (4, "(a rehearsal).")])
+def test_a_rehearsal_with_another_number_of_readers_than_planned_says_so(
+    handover: Make, wanted: int, told: str
+) -> None:
+    entries = {
+        "planned": {"a": {**PLANNED["comprehension"], "between": ["human"]}},
+        "participants_wanted": wanted,
+    }
+    tables = load(handover(study_rows(simulated=4, items=8), dictionary=entries))
+    analyses = planned_analyses(tables, companion=False)
+    (departure,) = standing_of(tables, analyses).departures
+    assert departure.endswith(told)
+    method = " ".join(method_parts(tables, tuple(analyses), None)[0].paragraphs)
+    assert f"planned sample was {wanted} participants." in method
 
 
 def test_tests_that_nothing_is_adjusted_with_are_not_said_to_count(handover: Make) -> None:

@@ -20,11 +20,12 @@ from analysis import load
 from analysis.figures import Drawing
 from analysis.figures.conditions import BUILT_IN
 from analysis.figures.drawing import NOT_DATA
+from analysis.plan import MEASURES
 from analysis.report import chapters, method, numbering
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter, Material, ReportedFit, referred
 from analysis.report.content import gather
-from analysis.report.document import document_of, words_in
+from analysis.report.document import document_of, supplement, words_in
 from analysis.report.inline import plain_text
 from analysis.report.nodes import Heading, Paragraph
 from analysis.report.numbering import (
@@ -330,3 +331,20 @@ def test_means_of_a_plan_are_of_its_own_trials_and_levels(tmp_path: Path) -> Non
     assert quick.analysis.model is not None and quick.analysis.model.rows == len(kept)
     # accuracy has all trials of its levels, whose means the table of all trials has already
     assert not any("means_" in one.table.name for one in right.tables)
+
+
+def test_a_measure_without_a_model_is_named_as_not_checked_and_has_no_empty_section(
+    rehearsal: Rehearsal,
+) -> None:
+    """As where simulated readers are always right: nothing can be said of the recovery of accuracy."""
+    content = rehearsal.content
+    (*_, fitted) = (one for one in content.planned if one.analysis.model is not None)
+    none = replace(fitted.analysis, model=None, companion=None, contrasts=(), remarks=())
+    plan = replace(none.plan, name="Recovery of accuracy", measure=MEASURES["correct"], planned=False)
+    empty = replace(fitted, analysis=replace(none, plan=plan), tables=(), cells=())
+    nodes = supplement(replace(content, recovery_sections=(fitted, empty)), [])
+    headings = [plain_text(node.text) for node in nodes if isinstance(node, Heading)]
+    assert fitted.analysis.plan.heading in headings and "Recovery of accuracy" not in headings
+    said = " ".join(plain_text(node.text) for node in nodes if isinstance(node, Paragraph))
+    assert "Effects on accuracy were not checked because no model could be fitted." in said
+    assert "The results to cite are those of the planned analyses." in said

@@ -159,10 +159,24 @@ def test_what_is_not_significant_is_open_unless_it_is_equivalent(content: Report
     assert grade_of(row.contrast, row.analysis, Matrix((row,))) is OPEN
     both = checked(content, {SCALE: "appears", BY_ITEMS: "appears"}, p=0.4)
     assert support_of(both).endswith(" (log odds, clustered by items)")
+    sets = {ITEM_SETS: replace(both.cells[SCALE], forms=1, of=4)}
+    assert support_of(replace(both, cells=both.cells | sets)) == (
+        "a difference appears in 2 of 3 checks (log odds, clustered by items) "
+        "and in 1 of 4 forms of another check (item sets left out)"
+    )
+    assert support_of(replace(both, cells=sets)).endswith("in 1 of 4 forms of one check (item sets left out)")
     many = checked(content, dict.fromkeys((SCALE, BY_PARTICIPANTS, BY_ITEMS, ITEM_SETS), "appears"), p=0.4)
     assert " 4 checks" in support_of(many)
+    alike = checked(content, {SCALE: "same", BY_ITEMS: "same", LIMITS: "appears"}, p=0.4)
+    assert support_of(alike).startswith("2 of 3 checks are open too; a difference appears in 1 of 3 ")
+    clear = checked(content, {SCALE: "same"})
+    analysis = replace(clear.analysis, contrasts=(clear.contrast,))
+    shown, _ = answer_tables([analysis], Matrix((clear,)), ExhibitNumbers())
+    assert shown is not None and "Clear: significant, and all checks agree." in str(shown.table.note)
     equal = Equivalence(0.5, 0.2, 1.0, -2.5, None, 0.01, 0.01, 1, 0.1, 0.9, 0.9, True)
-    assert grade_of(replace(row.contrast, equivalence=equal), row.analysis, Matrix((row,))) is EQUIVALENT
+    equivalent = replace(alike, contrast=replace(row.contrast, equivalence=equal))
+    assert grade_of(equivalent.contrast, row.analysis, Matrix((equivalent,))) is EQUIVALENT
+    assert support_of(equivalent).startswith("2 of 3 checks show no difference; ")
 
 
 def test_a_failing_check_changes_the_headline_and_is_named_below(content: ReportContent) -> None:
@@ -334,16 +348,31 @@ def test_planned_comparisons_with_models_that_remain_open_share_a_sentence_where
     assert many.count("CI") == 6 * (len(still_open) - len(with_models)) and "24 other comparisons" in many
 
 
-def test_results_explain_estimates_that_are_not_differences_of_the_means(content: ReportContent) -> None:
+@pytest.mark.parametrize(
+    ("means", "estimate", "is_explained"),
+    [
+        ((0.8, 0.9), -10.0, False),
+        ((0.8, 0.9), -5.0, True),
+        ((1.0, 0.8333), 16.81, True),  # 100.0% and 83.3%, and 16.8 points
+        ((0.96454, 0.83336), 13.118, False),  # 96.5% and 83.3%, and 13.1 points: rounding alone
+        ((0.9, 0.8), 10.04, False),  # as printed
+    ],
+)
+def test_answer_and_results_explain_estimates_that_are_not_differences_of_the_means(
+    content: ReportContent, means: tuple[float, float], estimate: float, is_explained: bool
+) -> None:
     (section,) = content.planned
-    one = section.analysis.contrasts[0]
+    one = replace(section.analysis.contrasts[0], estimate=estimate, p_adjusted=0.001)
     analysis = replace(section.analysis, contrasts=(one,))
     (cell,) = [cell for cell in section.cells if (cell.group, cell.level) == (one.groups[0], one.second)]
-    said = []
-    for off in (0.0, 0.1):
-        first = replace(cell, level=one.first, mean=cell.mean + one.estimate / 100 + off)
-        said.append(plain_text(" ".join(paragraphs(analysis, [first, cell], content.kinds))))
-    assert ["same weight" in text for text in said] == [False, True]
+    cells = tuple(
+        replace(cell, level=level, mean=mean)
+        for level, mean in zip((one.first, one.second), means, strict=True)
+    )
+    results = plain_text(" ".join(paragraphs(analysis, cells, content.kinds)))
+    assert ("same weight" in results) is is_explained
+    (found,) = findings(replace(content, planned=(replace(section, analysis=analysis, cells=cells),)))
+    assert ("if every item counts alike" in found.text) is is_explained
 
 
 def test_conditions_in_which_models_have_the_same_means_share_them(content: ReportContent) -> None:
@@ -514,6 +543,7 @@ def test_bounds_of_equivalence_are_corrected_within_their_family(content: Report
             given = replace(analysis, plan=planned, contrasts=(*own, *and_also))
             sections.append(replace(section, analysis=given))
         told = limits(replace(content, planned=tuple(sections)))["Sensitivity"]
+        assert "from these data, they serve only to plan a new study." in told
         return set(map(float, re.findall(r"\d+\.\d", told.partition("The smallest")[2].partition("Open")[0])))
 
     alone = bounds("first")

@@ -134,6 +134,7 @@ def rows_told(content: ReportContent) -> Iterator[tuple[str, Quantity, tuple[str
                 continue
             label, _, last = str(row[0]).casefold().partition(", ")
             label = label.replace(" vs. ", " − ")
+            label = label.removeprefix("cost of ").replace(" minus cost of ", " − ")
             for column, cell in zip(one.table.columns[1:], map(str, row[1:]), strict=True):
                 named = column.casefold()
                 if named == "% correct" and label in LEVELS:  # means follow

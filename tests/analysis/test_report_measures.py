@@ -162,6 +162,10 @@ def test_the_chapter_tells_bias_from_sensitivity_and_its_numbers_are_those_of_it
     green = next(row for row in cells if row[0] == "green")
     number = [float(one.replace("−", "-")) for one in (green[1], red[1], first[2])]
     assert number[0] - number[1] == pytest.approx(number[2], abs=0.011)
+    assert "differ from the descriptive ones ([[table:sensitivity_position]])" in text, (
+        "two d′ of one condition"
+    )
+    assert "Cite the descriptive values for single conditions" in text
     assert len(detected.fits) == 1 and detected.fits[0].fit.link == "probit"
 
 

@@ -44,6 +44,7 @@ from analysis.robustness import (
     CheckForm,
     CheckOutcome,
     Matrix,
+    _worst,
     asked_otherwise,
     gee_check,
     outcome_of,
@@ -492,6 +493,25 @@ def test_a_check_is_the_same_not_significant_reversed_or_shows_what_the_plan_did
 ) -> None:
     planned = Contrast("a", "b", ("human",), -2.0, 1.0, -2.0, None, p, -4.0, 0.0, p, 1)
     assert outcome_of(planned, 0.05, *found) == outcome
+
+
+@pytest.mark.parametrize(
+    ("estimates", "outcome", "forms"),
+    [
+        ([-0.1, -2, -2, -2], NOT_SIGNIFICANT, 1),
+        ([-0.1, -0.1, 0.5, -2], REVERSED, 1),
+        ([-0.1, -2, -2, -2, -2, -2], SAME, 5),
+        ([-0.1, -0.1, -0.1, -0.1, -2, -2], NOT_SIGNIFICANT, 4),
+    ],
+)
+def test_a_check_in_many_forms_has_the_outcome_of_most_and_counts_those_that_have_it(
+    estimates: list[float], outcome: str, forms: int
+) -> None:
+    planned = Contrast(
+        "a", "b", ("human",), -2.0, 0.5, -4.0, None, 0.001, -3.0, -1.0, 0.001, 1, reach=1.96
+    )  # fmt: skip
+    cell = _worst(planned, 0.05, [CheckForm(str(turn), value, 0.5) for turn, value in enumerate(estimates)])
+    assert cell is not None and (cell.outcome, cell.forms, cell.of) == (outcome, forms, len(estimates))
 
 
 def test_a_check_has_the_tail_probability_of_the_interval_that_it_checks(tmp_path: Path) -> None:

@@ -137,7 +137,7 @@ def test_ratings_of_people_and_models_are_compared_in_scale_points(rows, tmp_pat
 
 def test_all_problems_are_named_at_once_and_nothing_is_written(rows, tmp_path):
     rows.loc[[4, 5], "acc"] = 2
-    rows.loc[6, "rt"] = -0.4
+    rows.loc[[6, 8], "rt"] = [-0.4, 0]
     rows.loc[7, "cond"] = "B"
     rows.loc[200, "who"] = "p1"
     asked = ["--correct", "acc", "--rt", "rt", "--model", "agent=m-1,m-3", "--condition", "block"]
@@ -147,7 +147,8 @@ def test_all_problems_are_named_at_once_and_nothing_is_written(rows, tmp_path):
         "--condition block: ",
         "block_condition",
         "'2' in 2 rows (first: line 6)",
-        "-0.4 in line 8",
+        "a cell must be 1, true, yes, 0, false, or no",
+        "'-0.4' and '0.0' in 2 rows (first: line 8)",
         "--seconds",
         "'B' in line 9",
         "'m-3'",

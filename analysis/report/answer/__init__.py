@@ -241,7 +241,7 @@ class _Question:
                 for value in (contrast.simple if size.scale != ODDS else ())
             ],
             loses=contrast.crossed is not None and contrast.crossed.sums.lost > 0,
-            adds_up=size.scale == PERCENT or len(of_both) < 2 or adds_up(of_both, size),
+            adds_up=size.scale == PERCENT or len(of_both) < 2 or adds_up(of_both, size, size.places),
             **self._means(contrast, size),
             direction=words_of_direction(analysis.plan.measure) or ("lower", "higher"),
         )
@@ -268,15 +268,12 @@ class _Question:
         if contrast.first not in means or contrast.second not in means or contrast.at:
             return {"means": "", "how": ""}
         first, second = means[contrast.first], means[contrast.second]
-        how = ""
-        if size.scale == PERCENT:
-            how = "" if abs(100 * (first / second - 1) - size.values[0]) < 0.2 else "in the mixed model, "
-        elif size.scale != ODDS:
-            times = 100 if size.scale == POINTS else 1
-            how = "" if adds_up((times * first, times * second), size) else "if every item counts alike, "
+        times, places = (100, 1) if measure.family == "binomial" else (1, 0 if measure.unit == "ms" else 2)
+        how = "in the mixed model, " if contrast.crossed is None else "if every item counts alike, "
+        if size.scale == ODDS or adds_up((times * first, times * second), size, places):
+            how = ""
         if measure.family == "binomial":
             return {"means": f"{apa.percent(first)} vs. {apa.percent(second)}{where}", "how": how}
-        places = 0 if measure.unit == "ms" else 2
         text = f"{apa.number(first, places)} vs. {apa.number(second, places)} {measure.unit}"
         return {"means": f"{text.strip()}{where}", "how": how}
 

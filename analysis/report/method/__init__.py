@@ -18,7 +18,7 @@ from scipy import stats
 
 from analysis import apa
 from analysis.answers import is_choice, is_valid, judged, never_answered
-from analysis.crossed_variance import RARE
+from analysis.crossed_variance import FEW, RARE
 from analysis.descriptives import levels_shared
 from analysis.exclusions import (
     NO_RESPONSE,
@@ -108,7 +108,7 @@ def method_parts(
 
 def _participants(tables: Tables) -> dict[str, Any]:
     trials, came = tables.trials, tables.dictionary.get("participants") or {}
-    samples = []
+    samples: list[dict[str, Any]] = []
     for group, noun in (("human", "person"), ("simulated", "simulated reader")):
         group_trials = trials[(trials["reader_group"] == group) & ~trials["is_pilot"].astype(bool)]
         entry = tables.dictionary["readers"].get(group) or {}
@@ -129,7 +129,7 @@ def _participants(tables: Tables) -> dict[str, Any]:
                 **{"imported": of_people.get("imported"), "first": of_people.get("first_session")},
                 "last": of_people.get("last_session"),
                 "undated": bool(of_people.get("imported")) and not of_people.get("first_session"),
-                "wanted": tables.dictionary.get("participants_wanted") if group == "human" else None,
+                "wanted": None if samples else tables.dictionary.get("participants_wanted"),
                 **_of_sessions(entry),
                 **{"lost": _excluded(tables, group), "left": used["reader"].nunique(), "trials": len(used)},
             }
@@ -562,7 +562,17 @@ def _analysis(tables: Tables, analyses: tuple[Analysis, ...], fits: Sequence[Fit
             for analysis in estimated
             for contrast in analysis.contrasts
         ),
-        "rare": RARE,
+        **{"few": FEW, "rare": RARE},
+        **{
+            name: any(
+                contrast.crossed is not None
+                and contrast.crossed.sums.model is not None
+                and (contrast.crossed.items_of_model < 2) is is_own
+                for analysis in estimated
+                for contrast in analysis.contrasts
+            )
+            for name, is_own in (("has_shared_items", False), ("has_own_items", True))
+        },
         "has_fixed_items": any(analysis.plan.items == "fixed" for analysis in estimated),
         "checks": {
             scale: f" of {participants}" if set(groups) <= set(people["reader_group"]) else ""

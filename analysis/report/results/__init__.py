@@ -20,7 +20,7 @@ from analysis.plan import ALPHA, COVARIATES, RATING, Measure, remarks_about
 from analysis.random_structure import on_models_in_general
 from analysis.readers import PARTICIPANT_KINDS, is_several, listed, spoken, theirs
 from analysis.report.condense_levels import MOST_DIFFERENCES_NAMED, MOST_TOLD, by_level, is_tied, where_told
-from analysis.report.effect_sizes import POINTS, ResponseScaleEffect, felt, places_of
+from analysis.report.effect_sizes import PERCENT, ResponseScaleEffect, felt, places_of
 from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis, Contrast
 from analysis.robustness import SAME, outcome_of
@@ -171,26 +171,32 @@ def _descriptive(cells: Sequence[ConditionMean], analysis: Analysis) -> Markup:
     return _said("means", analysis, {group: kind}, **told_of, is_range=is_range)
 
 
-def adds_up(values: Sequence[float], size: ResponseScaleEffect) -> bool:
-    """Whether two printed numbers differ by the effect that is printed with them, to their rounding."""
-    return bool(abs(values[0] - values[1] - size.values[0]) < 1.6 * 10.0**-size.places)
+def adds_up(values: Sequence[float], size: ResponseScaleEffect, places: int) -> bool:
+    """Whether the effect printed with two numbers is that between them, unrounded or as printed with so many decimals."""
+    effect = size.values[0]
+    exact, printed = (
+        100 * (first / second - 1) if size.scale == PERCENT and second else first - second
+        for first, second in (values, [float(apa.rounded(value, places)) for value in values])
+    )
+    return bool(np.isclose(exact, effect, rtol=0.0, atol=1e-6)) or (
+        apa.rounded(printed, size.places) == apa.rounded(effect, size.places)
+    )
 
 
 def _are_differences_of(means: Sequence[ConditionMean], analysis: Analysis) -> bool:
-    """Whether differences in percentage points are those between the means that are printed with them."""
-    shares = {(cell.group, cell.level): 100 * cell.mean for cell in means}
+    """Whether differences between shares or ratings are those between the means that are printed with them."""
+    measure = analysis.plan.measure
+    times, places = (100.0, 1) if measure.scale == "points" else (1.0, 2)
+    printed = {(cell.group, cell.level): times * cell.mean for cell in means}
     pairs = [
         (
-            [shares.get((contrast.groups[0], level), np.nan) for level in (contrast.first, contrast.second)],
-            contrast,
+            [printed.get((contrast.groups[0], level), np.nan) for level in (contrast.first, contrast.second)],
+            felt([contrast], measure, analysis.estimable),
         )
         for contrast in analysis.estimable
-        if not contrast.between and not contrast.at
+        if contrast.crossed is not None and not contrast.between and not contrast.at
     ]
-    sizes = [(values, felt([contrast], analysis.plan.measure)) for values, contrast in pairs]
-    return all(
-        adds_up(values, size) for values, size in sizes if size.scale == POINTS and np.isfinite(values).all()
-    )
+    return all(adds_up(values, size, places) for values, size in pairs if np.isfinite(values).all())
 
 
 def _model(analysis: Analysis, cells: Sequence[ConditionMean], table: str | None) -> Markup:

@@ -11,10 +11,12 @@ import pytest
 from scipy import stats
 
 from analysis import load
+from analysis.report.inline import plain_text
+from analysis.report.method import method_parts
 from analysis.report.results import paragraphs
 from analysis.results import Analysis
 from tests.analysis.conftest import Make, planned_analyses
-from tests.analysis.letter_study import study_rows, write_handover
+from tests.analysis.letter_study import comparison, study_rows, write_handover
 
 PLANNED = {
     "cost of reading": {
@@ -147,3 +149,25 @@ def test_repeated_answers_of_a_model_are_averaged_and_not_counted_as_items(
     often = analysed(handover, pd.concat([rows, *again])).contrasts
     once = {(one.label, one.groups): one.se for one in carried.contrasts}
     assert {(one.label, one.groups): one.se for one in often} == pytest.approx(once)
+
+
+def test_what_is_said_of_items_and_of_a_check_is_true_of_conditions_with_items_of_their_own(
+    handover: Make,
+) -> None:
+    """The model always right in one condition is not in the check, and no item is in two conditions."""
+    rows = study_rows(human=8, models=("restorer", "judge"), items=12)
+    own = rows["item_id"].where(rows["position"].isna(), rows["item_id"] + "-" + rows["position"].astype(str))
+    rows = rows.assign(item_id=own, rt=None)
+    always = (rows["reader"] == "restorer") & (rows["position"] == "initial")
+    rows.loc[always, ["correct", "response_status"]] = [True, "valid"]
+    planned = comparison("initial - intact", between=("human", "restorer", "judge"))
+    planned["a"]["formula"] = "correct ~ position * reader_group + (1 | participant) + (1 | item)"
+    tables = load(handover(rows, dictionary={"planned": planned}))
+    (analysis,) = planned_analyses(tables)
+    said = " ".join(analysis.remarks)
+    assert "two items were answered alike (restorer in initial − intact)" in said
+    assert "changed in the same way" not in said
+    assert "checks the estimates does not include restorer." in said and "No model can be" not in said
+    parts = {part.heading: part.paragraphs for part in method_parts(tables, (analysis,), None)}
+    method = plain_text(" ".join(parts["Data analysis"]))
+    assert "two items of a condition alike" in method and "changed in the same way" not in method

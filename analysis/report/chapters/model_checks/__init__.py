@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from analysis import apa
 from analysis.figures.conditions import model_checks_figure
 from analysis.mixed import simulated_residuals
 from analysis.names import plain
 from analysis.plan import ALPHA
+from analysis.readers import spoken
 from analysis.report.blocks import Block, Chapter, Material
 from analysis.report.layout import ChapterLayout
 from analysis.results import Analysis
@@ -87,7 +89,8 @@ def _checked(
         "changes": [
             (unit, unit_changes.max(), unit_changes.idxmax()) for unit, unit_changes in largest.items()
         ],
-        "turned": [(count, unit) for unit, count in _turned(analysis, changes).items() if count],
+        "turned": _turned(analysis, changes),
+        "most_named": apa.MOST_TESTS_NAMED,
         "departs": plan.name in departures,
     }
     drawn = None if residuals is None else residuals.residuals
@@ -97,8 +100,8 @@ def _checked(
     return [LAYOUT.sentences("checked", figure=figure, **facts), figure]
 
 
-def _turned(analysis: Analysis, changes: Mapping[str, pd.DataFrame]) -> dict[str, int]:
-    """Count the units without which a contrast would be significant, or no longer be, at its standard error."""
+def _turned(analysis: Analysis, changes: Mapping[str, pd.DataFrame]) -> dict[str, dict[str, list[str]]]:
+    """Name the units without which a contrast would be significant, or no longer be, at its standard error, by contrast and unit."""
     tested = [contrast for contrast in analysis.estimable if contrast.se > 0]
     t, reach, side = (
         np.array([getattr(contrast, name) for contrast in tested]) for name in ("statistic", "reach", "side")
@@ -107,7 +110,12 @@ def _turned(analysis: Analysis, changes: Mapping[str, pd.DataFrame]) -> dict[str
     def excludes(values: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(np.where(side == 0, np.abs(values), side * values) > reach)
 
-    return {
-        unit: int((excludes(t + table.to_numpy()) != excludes(t)).any(axis=1).sum())
-        for unit, table in changes.items()
-    }
+    turned: dict[str, dict[str, list[str]]] = {}
+    for unit, table in changes.items():
+        differs = excludes(t + table.to_numpy()) != excludes(t)
+        for contrast, column in zip(tested, differs.T, strict=True):
+            if column.any():
+                readers = " vs. ".join(map(spoken, contrast.groups))
+                by_unit = turned.setdefault(f"{contrast.label} ({readers})", {})
+                by_unit[unit] = [str(name) for name in table.index[column]]
+    return turned

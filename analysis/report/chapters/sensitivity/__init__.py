@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from analysis.measures import signal_detection as detection
 from analysis.multiple_comparisons import with_adjusted
 from analysis.names import plain
 from analysis.readers import PARTICIPANT_KINDS, headed, kinds_of, named
+from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Block, Chapter, Draft, Material, ReportedFit
 from analysis.report.condense_levels import lowest_and_highest
 from analysis.report.effect_sizes import p_said
@@ -71,7 +72,8 @@ def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Dr
             f"{stem}_{plain(factor)}",
             replace(classes, trials=each_answer_once(trials, [factor])),
         )
-        draft.blocks += _described(counted, factor, levels, factor_stem)
+        described = _described(counted, factor, levels, factor_stem)
+        draft.blocks += described
         if len(levels) < 2:
             continue
         shown = counted.trials[counted.trials[factor].isin(levels)]
@@ -86,7 +88,7 @@ def _of_classes(classes: detection.Classes, stem: str, material: Material) -> Dr
         material.told(f"signal detection: model by {factor}")
         model = detection.probit_model(counted, factor, levels)
         if isinstance(model, detection.ProbitModel):
-            draft.blocks += _modelled(model, factor, factor_stem, material.kinds)
+            draft.blocks += _modelled(model, factor, factor_stem, material.kinds, described)
             draft.fits.append(ReportedFit(f"signal detection by {factor}", model.fit))
         else:
             draft.blocks.append(escape(" ".join(model)))
@@ -180,7 +182,13 @@ def _one_answer(cells: pd.DataFrame, kinds: dict[str, str]) -> list[str]:
     return texts
 
 
-def _modelled(model: detection.ProbitModel, factor: str, stem: str, kinds: dict[str, str]) -> list[Block]:
+def _modelled(
+    model: detection.ProbitModel,
+    factor: str,
+    stem: str,
+    kinds: dict[str, str],
+    described: Sequence[Block],
+) -> list[Block]:
     estimates = detection.sensitivity_and_bias(model.fit, model.data)
     differences = with_adjusted(
         detection.differences_in_sensitivity(model.fit, model.data), "ci_low", "ci_high"
@@ -209,6 +217,7 @@ def _modelled(model: detection.ProbitModel, factor: str, stem: str, kinds: dict[
             has_pairs=len(model.groups) > 1,
             **facts,
         ),
+        counts=next(block for block in described if isinstance(block, ApaTable)),
         terms=["truth", factor, *(["reader"] if len(model.groups) > 1 else [])],
         remarks=model.remarks,
         omitted=model.omitted,
