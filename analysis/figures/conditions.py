@@ -59,8 +59,8 @@ SIZE, HEAD = 8.4, 9.0
 _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
 _READERS, _LABELS = 1.2, 1.8
 """Inches for the names of readers at the left of contrasts, and for those of the contrasts of one reader."""
-BUILT_IN = (6, 2, 0)
-"""An asterisk of six strokes, which no reader has: the mark of an effect that simulated readers were given."""
+BUILT_IN = 7
+"""A caret that points down, which no reader has and nobody reads as significance: an effect that simulated readers were given."""
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
 _BLACK = "#1b1b1b"
 _OVER_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
@@ -421,14 +421,14 @@ def _forest(axes: Axes, row: ConditionMeans, look: dict[str, MarkStyle], names: 
         ends_drawn = IntervalMarks(effect.estimate, low, effect.high)
         marks.points(axes, mark, ends_drawn, y, bar=1.7, edge=1.4, dash=dash)
         if effect.built_in is not None:
-            marks.points(axes, MarkStyle(_BLACK, BUILT_IN), effect.built_in, y - 0.42, size=5, edge=1.0)
+            marks.points(axes, MarkStyle(_BLACK, BUILT_IN), effect.built_in, y - 0.15, size=6.5, edge=1.0)
         if row.has_one_reader:
             write(left, effect.label)
         else:
             write(left + 0.08 * inch, cut_to_lines(effect.reader, names - 0.14, SIZE, 1)[0])
         write(1 + 0.08 * inch, effect.grade, bold=effect.grade not in ("Open", "Not estimable"))
         y += 1.0
-    axes.set_ylim(y - 0.2, -0.75)  # room for an asterisk above the first interval
+    axes.set_ylim(y - 0.2, -0.75)  # room for a triangle above the first interval
     of_reader = f"{row.drawn[0].reader}, " if row.has_one_reader else ""
     lines = (("Planned contrasts", 15, _HEAD), (f"{of_reader}adjusted 95% intervals", 4, _SMALL))
     for text, up, text_style in lines:

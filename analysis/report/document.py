@@ -8,7 +8,6 @@ The manuscript (Method and Results) has a budget of words: planned analyses that
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 from markupsafe import Markup, escape
 
+from analysis.apa import day
 from analysis.figures import Drawing
 from analysis.names import plain
 from analysis.readers import spoken
@@ -347,7 +347,7 @@ def document_of(content: ReportContent, when: datetime) -> Document:
         Heading(3, Markup("References of the supplement"), anchor="more-references"), further
     )
     marked_nodes = list(_marked([*nodes, *more]))
-    stamp = when.strftime("%-d %B %Y, %H:%M" if platform.system() != "Windows" else "%d %B %Y, %H:%M")
+    stamp = f"{day(when.isoformat())}, {when:%H:%M}"
     stamped = {"study": str(dictionary["study"]), "versions": dictionary["versions"] or [], "stamp": stamp}
     facts = {"kinds": set(content.kinds.values()), "has_people": content.has_people}
     return Document(

@@ -519,6 +519,9 @@ def test_real_people_take_transposed_letters_for_words_more_often_than_substitut
 ) -> None:
     contrasts = tables_in(chapter_of(letters.write, decisions))["letter_contrasts"]
     (row,) = rows_by_head(contrasts)["People: accuracy (percentage points)"]
+    assert row[0] == "Cost of substitution minus cost of transposition", (
+        "a contrast of accuracy has the other sign"
+    )
     assert "kinds" in contrasts.title and "places" not in contrasts.title
     assert "errors" in contrasts.note and "bits" not in contrasts.note
     difference = float(row[1].replace("−", "-"))

@@ -464,6 +464,18 @@ def test_a_contrast_of_two_plans_is_detectable_once(content: ReportContent) -> N
     assert limits(given)["Sensitivity"] == limits(content)["Sensitivity"]
 
 
+def test_a_name_that_ends_in_parentheses_is_not_put_in_others(content: ReportContent) -> None:
+    (section,) = content.planned
+    names = ("reading (reading time of the verb)", "comprehension")
+    analyses = [replace(section.analysis, plan=replace(section.analysis.plan, name=name)) for name in names]
+    analyses[1] = replace(
+        analyses[1], contrasts=tuple(replace(one, first="other") for one in section.analysis.contrasts)
+    )
+    given = replace(content, planned=tuple(replace(section, analysis=analysis) for analysis in analyses))
+    told = limits(given)["Sensitivity"]
+    assert "))" not in told and "(accuracy)" in told and "(comprehension)" in told
+
+
 def test_a_contrast_that_no_possible_size_would_make_detectable_is_told_beside_detectable_ones(
     content: ReportContent,
 ) -> None:
