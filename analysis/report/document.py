@@ -140,7 +140,7 @@ def _results(content: ReportContent, marks: tuple[str, ...], most: int) -> tuple
 def _section(section: Section, content: ReportContent) -> Iterator[Node]:
     yield Heading(3, escape(section.heading), section.marks)
     for warning in section.warnings:
-        yield Paragraph(Markup("<b>Warning.</b> ") + escape(warning), "warning")
+        yield Paragraph(warning, "warning")
     fit_numbers = tuple(
         number for subsection in section.each for number in content.number_of_fit(subsection.analysis.fit)
     )
@@ -311,6 +311,7 @@ class Document:
     nodes: tuple[Node, ...]
     supplement: tuple[Node, ...]
     references: tuple[Reference, ...]
+    running_head: str = ""  # which readers are not data
 
     @property
     def all_nodes(self) -> tuple[Node, ...]:
@@ -358,6 +359,7 @@ def document_of(content: ReportContent, when: datetime) -> Document:
         nodes=tuple(marked_nodes[: len(nodes)]),
         supplement=tuple(marked_nodes[len(nodes) :]),
         references=tuple(sorted_references([*cited, *further])),
+        running_head=str(SENTENCES.sentences("running_head", **facts)),
     )
 
 

@@ -101,8 +101,8 @@ def _page(word: WordDocument, document: Document) -> None:
     section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Inches(1)
     head = section.header.paragraphs[0]
     head.alignment = WD_ALIGN_PARAGRAPH.RIGHT
-    if document.banner:
-        mark = head.add_run("Holds readers that are not data" + " \u2003")
+    if document.running_head:
+        mark = head.add_run(f"{document.running_head} \u2003")
         mark.bold, mark.font.size, mark.font.color.rgb = True, Pt(9), RGBColor(0x8A, 0x1C, 0x00)
     number = OxmlElement("w:instrText")
     number.set(qn("xml:space"), "preserve")
@@ -280,11 +280,19 @@ def _widths(table: Table, widths: Sequence[float]) -> None:
 
 
 def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
-    """Return points of letters and inches of columns: letters shrink before a name breaks, which breaks before they are illegible."""
+    """Return points of letters and inches of columns: letters shrink before a cell wraps or a word breaks, but stay legible."""
     usual = next((points for most, points in SIZES if len(apa_table.columns) <= most), SMALLEST)
     sizes = [usual - step for step in range(int(usual - min(usual, LEGIBLE)) + 1)]
     chosen = next((size for size in sizes if sum(_least(apa_table, size)) <= TEXT_WIDTH), None)
-    size = chosen
+    unbroken = next(
+        (
+            size
+            for size in sizes
+            if chosen is not None and size <= chosen and _names_alone_wrap(apa_table, size)
+        ),
+        None,
+    )
+    size = unbroken or chosen
     if size is None:
         candidates = (
             candidate
@@ -298,6 +306,9 @@ def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
     least, full = _least(apa_table, size), _on_one_line(apa_table, size)
     if chosen is None:
         least[0] = max(TEXT_WIDTH - sum(least[1:]), LEAST_NAME / 2)
+    if unbroken:
+        least[1:] = full[1:]
+        full[0] = min(full[0], TEXT_WIDTH - sum(full[1:]))
     full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
     full = [max(pair) for pair in zip(full, least, strict=True)]
     room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, sum(full)))
@@ -311,6 +322,12 @@ def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
 def _least(apa_table: ApaTable, size: float) -> list[float]:
     """Return how wide each column must be for its longest piece without a blank, in inches."""
     return _inches(apa_table, size, lambda index, is_head, text: _PIECES.split(text))
+
+
+def _names_alone_wrap(apa_table: ApaTable, size: float) -> bool:
+    """Whether a page holds every cell on one line beside names that break between words."""
+    least, full = _least(apa_table, size), _on_one_line(apa_table, size)
+    return max(least[0], min(full[0], LEAST_NAME)) + sum(full[1:]) <= TEXT_WIDTH
 
 
 def _on_one_line(apa_table: ApaTable, size: float) -> list[float]:

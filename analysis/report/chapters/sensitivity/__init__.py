@@ -163,7 +163,10 @@ def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, tuple
         levels = [str(cell["level"]) for cell in measured]
         sizes = [float(cell[name]) for cell in measured]
         values = [apa.number(size) for size in sizes]
-        ends[name] = lowest_and_highest(levels, values, sizes) if any(levels) else tuple(values)
+        if len(cells) == len(measured) > 1 == len(set(values)):
+            ends[name] = (f"{values[0]} in every condition",)
+        else:
+            ends[name] = lowest_and_highest(levels, values, sizes) if any(levels) else tuple(values)
     return group, ends
 
 
