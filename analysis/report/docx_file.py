@@ -140,7 +140,7 @@ def _styles(word: WordDocument) -> None:
     for name, size, settings in (
         ("Byline", 11, {"alignment": WD_ALIGN_PARAGRAPH.CENTER, "space_after": Pt(12)}),
         ("Not Data", 11, {"space_after": Pt(6)}),
-        ("Small Text", 10, {"space_after": Pt(4)}),
+        ("Small Text", 10, {"space_after": Pt(3)}),
         ("Reference", 11, {"left_indent": Inches(0.5), "first_line_indent": Inches(-0.5)}),
         ("Table Number", 12, {"keep_with_next": True, "space_before": Pt(14)}),
         ("Table Title", 12, {"keep_with_next": True, "space_after": Pt(6)}),
@@ -148,7 +148,7 @@ def _styles(word: WordDocument) -> None:
         ("Warning", 11, {"space_after": Pt(6)}),
         ("Finding", 11, {"space_after": Pt(6)}),
         ("Table Cell", 10, {"space_before": Pt(1), "space_after": Pt(1)}),
-        ("Table Note", 10, {"space_before": Pt(4), "space_after": Pt(10)}),
+        ("Table Note", 9, {"space_before": Pt(4), "space_after": Pt(8)}),
         ("Figure Picture", 12, {"keep_with_next": True}),
     ):
         is_bold = name in ("Table Number", "Not Data", "Warning")
@@ -284,13 +284,10 @@ def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
     usual = next((points for most, points in SIZES if len(apa_table.columns) <= most), SMALLEST)
     sizes = [usual - step for step in range(int(usual - min(usual, LEGIBLE)) + 1)]
     chosen = next((size for size in sizes if sum(_least(apa_table, size)) <= TEXT_WIDTH), None)
-    unbroken = next(
-        (
-            size
-            for size in sizes
-            if chosen is not None and size <= chosen and _names_alone_wrap(apa_table, size)
-        ),
-        None,
+    legible = [size for size in sizes if chosen is not None and size <= chosen]
+    whole = (size for size in legible if sum(_on_one_line(apa_table, size)) <= TEXT_WIDTH)
+    unbroken = next(whole, None) or next(
+        (size for size in legible if _names_alone_wrap(apa_table, size)), None
     )
     size = unbroken or chosen
     if size is None:
@@ -309,7 +306,8 @@ def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
     if unbroken:
         least[1:] = full[1:]
         full[0] = min(full[0], TEXT_WIDTH - sum(full[1:]))
-    full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
+    else:
+        full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
     full = [max(pair) for pair in zip(full, least, strict=True)]
     room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, sum(full)))
     if sum(full) <= room:

@@ -526,7 +526,8 @@ def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> No
     sample = limits(content)["Sample"]
     method = " ".join(str(one) for part in content.method for one in part.paragraphs)
     for reason, many in people.items():
-        assert f"{many} trials ({reason})" in sample and f"{many} trials ({reason})" in method
+        counted = f"{apa.worded(many, 'trial')} ({reason})"
+        assert counted in sample and counted in method
 
 
 def test_a_directed_contrast_of_one_reader_is_told_in_its_direction_and_without_what_is_absent(
