@@ -46,6 +46,8 @@ _PIECES = re.compile(r"(?<!<)\s+|(?<=\w-)(?=\w)")
 """Where a cell may break: at blanks and behind hyphens. Word does not part a sign from the number behind it, as in < .001."""
 LETTER = 0.61
 """Width of a usual letter by the size of the font: in Times half of it, wider in what stands in for Times where that is missing."""
+SLACK = 1.05
+"""By how much columns are wider than their longest cell where a page has room: fonts differ in the width of a minus sign."""
 RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
 
 
@@ -309,7 +311,7 @@ def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
     else:
         full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
     full = [max(pair) for pair in zip(full, least, strict=True)]
-    room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, sum(full)))
+    room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, SLACK * sum(full)))
     if sum(full) <= room:
         return size, [width * room / sum(full) for width in full]
     wished = sum(full) - sum(least)

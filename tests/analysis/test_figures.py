@@ -543,7 +543,7 @@ def test_two_measures_share_a_figure_only_if_it_leaves_room_on_its_page(
     names = {}
     for most in (20.0, 1.0):
         monkeypatch.setattr("analysis.figures.conditions.MOST_TOGETHER", most)
-        drawn = figures_of(description, used, tables, asked, analyses)
+        drawn = list(figures_of(description, used, tables, asked, analyses))
         names[most] = [drawing.name for _, drawing, _ in drawn if drawing.name.startswith("condition_")]
         first = {
             drawing.name: (

@@ -157,7 +157,7 @@ def _limit(cells: pd.DataFrame, readers: pd.DataFrame) -> tuple[int, float] | No
 
 def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Return a reader's least and greatest d′ and criterion, each with the conditions that have it."""
-    ends = {}
+    ends: dict[str, tuple[str, ...]] = {}
     for name in detection.MEASURED:
         measured = [cell for cell in cells if np.isfinite(cell[name])]
         levels = [str(cell["level"]) for cell in measured]
