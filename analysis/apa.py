@@ -7,6 +7,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from decimal import ROUND_HALF_UP, Context, Decimal
 
+from analysis.plan.wording import NUMBERS as NUMBERS
+from analysis.plan.wording import worded as worded
+
 MINUS, MISSING = "−", "–"
 MOST_TESTS_NAMED = 3
 """Planned tests and analyses, whose names are long, that a sentence names; of more it says how many they are."""
@@ -207,15 +210,6 @@ def few_named(names: Sequence[str], noun: str, between: str = "", plural: str | 
     return between.join(names) if between else listing(names)
 
 
-NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-def worded(value: int, singular: str, plural: str | None = None) -> str:
-    """Write a count with its noun inside a sentence: numbers below 10 as words (APA, section 6.33)."""
-    noun = singular if value == 1 else plural or f"{singular}s"
-    return f"{NUMBERS[value]} {noun}" if 0 <= value < len(NUMBERS) else counted(value, singular, plural)
-
-
 def opening(value: int, singular: str, plural: str | None = None) -> str:
     """Begin a sentence with a count and its noun, never with digits: ``Two models``, ``A total of 12 models``."""
     text = worded(value, singular, plural)
@@ -228,9 +222,13 @@ def spelled(value: int) -> str:
 
 
 def some_of(part: int, total: int, noun: str) -> str:
-    """Write how many of several: ``2 of 3 tests``, ``all three tests``, ``both tests``, ``the one test``."""
+    """Write how many of several: ``two of three tests``, ``all three tests``, ``both tests``, ``the one test``."""
     if part < total:
-        return f"{count(part)} of {counted(total, noun)}"
+        return (
+            f"{spelled(part)} of {worded(total, noun)}"
+            if total < len(NUMBERS)
+            else f"{count(part)} of {counted(total, noun)}"
+        )
     return {1: f"the one {noun}", 2: f"both {noun}s"}.get(total, f"all {worded(total, noun)}")
 
 

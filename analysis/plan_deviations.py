@@ -82,11 +82,11 @@ def _told(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any] | No
         yield "The plan was not frozen (wrods freeze), so nothing shows that it was made before the data."
     else:
         yield (
-            f"The plan was frozen on {str(frozen['frozen_at'])[:10]} (hash {str(frozen['hash'])[:16]}…), "
+            f"The plan was frozen on {apa.day(frozen['frozen_at'])} (hash {str(frozen['hash'])[:16]}…), "
             + (
                 "before any person took part."
                 if not frozen.get("sessions_before")
-                else f"after {apa.counted(int(frozen['sessions_before']), 'session')} of people had begun."
+                else f"after {apa.worded(int(frozen['sessions_before']), 'session')} of people had begun."
             )
         )
     url = (registration or {}).get("url")
@@ -102,7 +102,7 @@ def _of_freeze(frozen: Mapping[str, Any] | None, registration: Mapping[str, Any]
     if frozen.get("sessions_before"):
         yield "The plan was frozen after people had begun to take part."
     for earlier in frozen.get("earlier") or []:
-        day = str(earlier["frozen_at"])[:10]
+        day = apa.day(earlier["frozen_at"])
         yield f"A freeze of {day} was replaced, because: {earlier['replaced_because']}"
         for line in earlier.get("changes") or []:
             yield f"Changed when the freeze of {day} was replaced: {line}."

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from analysis.plan import listing
-from stimuli.audit.findings import counted
+from analysis.plan import listing, worded
 from stimuli.errors import UserError
 
 Value = str | None
@@ -53,13 +52,13 @@ class OrderRules:
         """Describe the rules in phrases."""
         phrases = []
         for name, most in self.at_most_in_a_row.items():
-            phrases.append(f"at most {counted(most, 'trial')} in a row with the same {name}")
+            phrases.append(f"at most {worded(most, 'trial')} in a row with the same {name}")
         for name, least in self.at_least_apart.items():
-            phrases.append(f"at least {counted(least, 'trial')} between two with the same {name}")
+            phrases.append(f"at least {worded(least, 'trial')} between two with the same {name}")
         if self.fillers_between:
-            phrases.append(f"at least {counted(self.fillers_between, 'filler')} between two test trials")
+            phrases.append(f"at least {worded(self.fillers_between, 'filler')} between two test trials")
         if self.fillers_first:
-            phrases.append(f"at least {counted(self.fillers_first, 'filler')} first")
+            phrases.append(f"at least {worded(self.fillers_first, 'filler')} first")
         if self.is_balanced:
             phrases.append("each condition after each other one equally often (±1)")
         return phrases

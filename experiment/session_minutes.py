@@ -143,7 +143,7 @@ def length_in_words(by_levels: Mapping[str, float]) -> str:
         return next(iter(texts.values()))
     if len(texts) > MOST_LENGTHS:
         few, many = min(by_levels, key=by_levels.__getitem__), max(by_levels, key=by_levels.__getitem__)
-        return f"{by_levels[few]:,.0f} ({few}) to {texts[many]} ({many})"
+        return f"{texts[few]} ({few}) to {texts[many]} ({many})"
     return ", ".join(f"{minutes} ({levels})" for levels, minutes in texts.items())
 
 

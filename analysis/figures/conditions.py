@@ -33,6 +33,7 @@ from analysis.figures.drawing import (
     Drawing,
     Effect,
     MarkStyle,
+    filled,
     keep_width,
     looks,
     palette,
@@ -173,7 +174,24 @@ def condition_figure(name: str, rows: Sequence[ConditionMeans], of: str = "") ->
         "has_pilot": any(len(row.pilot) for row in rows),
         "write": _written,
     }
-    return replace(Drawing.described(name, figure, look, "conditions", **values), effects=tuple(effects))
+    drawing = Drawing.described(name, figure, look, "conditions", **values)
+    return replace(drawing, effects=tuple(effects), halves=_halves(figure, rows))
+
+
+def _halves(figure: Figure, rows: Sequence[ConditionMeans]) -> tuple[str, ...]:
+    """Return the view boxes of the panels and of the contrasts at their right; none where the contrasts begin at several places."""
+    begins = {_panels_end(row) if row.is_beside else None for row in rows}
+    begin = begins.pop()
+    if begins or begin is None:
+        return ()
+    drawn = filled(figure)
+    at, width, height = (72 * inches for inches in (begin + _GAP / 2 - drawn.x0, drawn.width, drawn.height))
+    return f"0 0 {at:.1f} {height:.1f}", f"{at:.1f} 0 {width - at:.1f} {height:.1f}"
+
+
+def _panels_end(row: ConditionMeans) -> float:
+    """Return where panels end next to which contrasts are drawn, in inches."""
+    return BROAD - (_FOREST + (_LABELS if row.has_one_reader else _READERS) - _READERS)
 
 
 def _written(row: ConditionMeans, mean: float) -> str:

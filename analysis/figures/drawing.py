@@ -81,6 +81,7 @@ class Drawing:
     svg: str  # an element without prolog, ids made unique by the name
     figure: Figure
     effects: tuple[Effect, ...] = ()  # the planned contrasts that it shows
+    halves: tuple[str, ...] = ()  # view boxes of the parts that a narrow screen shows one below the other
 
     @classmethod
     def described(
@@ -229,7 +230,10 @@ def mark_not_data(figure: Figure, kinds: Collection[str]) -> None:
     parts = [NOT_DATA] * ("simulated" in kinds) + ["Baselines: not data"] * ("baseline" in kinds)
     if parts:
         text = " · ".join(parts)
-        figure.text(0.995, 0.995, text, ha="right", va="top", fontsize=7.5, color="#8A1C00", weight="bold")
+        # at the left of what a narrow screen cuts in halves, so that the upper one has it
+        is_cut = any(axes.get_label() == CONTRASTS for axes in figure.axes)
+        x, side = (0.005, "left") if is_cut else (0.995, "right")
+        figure.text(x, 0.995, text, ha=side, va="top", fontsize=7.5, color="#8A1C00", weight="bold")
 
 
 _FILLED: WeakKeyDictionary[Figure, Bbox] = WeakKeyDictionary()

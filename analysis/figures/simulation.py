@@ -11,9 +11,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
 
 from analysis.figures.drawing import TALLEST, WIDTH, Drawing, MarkStyle, looks, palette, styled
-from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of, size_in
+from analysis.figures.labels import LABEL_SIZE, LINES, cut_to_lines, height_of, size_in, width_of
 from analysis.figures.marks import INK, IntervalMarks, handle, key_below, name_rows, numbered, percent, points
 from analysis.figures.panels import Room
 from analysis.parameter_recovery import Recovered
@@ -104,7 +105,8 @@ def _frame(axes: Axes, test: Line, sizes: Sequence[float]) -> None:
     names = test["readers"].split(" − ")
     readers = headed(names[0]) if len(names) == 1 else " − ".join(map(spoken, names))
     kind = "equivalence" if test["kind"] == "equivalence" else "difference" if len(names) > 1 else ""
-    axes.set_title(test["contrast"], fontsize=8.5, pad=15)
+    width = float(axes.get_position().width) * WIDTH
+    axes.set_title("\n".join(cut_to_lines(test["contrast"], width, 8.5, 2, bold=True)), fontsize=8.5, pad=15)
     label = f"{kind}, {readers}" if kind else readers
     axes.text(0, 1.03, label, transform=axes.transAxes, fontsize=8, va="bottom", color=INK)
 
@@ -157,9 +159,18 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
     room = _LABELS * WIDTH / (1 if shared else len(panels))
     names = {effect.label: "\n".join(cut_to_lines(effect.label, room, size, lines)) for effect in drawn}
     row = min(0.19 + height_of(max(text.count("\n") + 1 for text in names.values()), size), row)
+    of_names = max(width_of(line, size) for text in names.values() for line in text.split("\n")) + 0.15
+    panel = (WIDTH - of_names * (1 if shared else len(panels))) / len(panels) - 0.15
+    titles, scales = dict[str, list[str]](), dict[str, list[str]]()
+    for measure, effects in panels.items():
+        against = f", difference from {references[measure]}" if references[measure] else ""
+        titles[measure] = cut_to_lines(effects[0].title, panel, 9.5, bold=True)
+        scales[measure] = cut_to_lines(SCALES[effects[0].scale] + against, panel, LABEL_SIZE)
+    further = sum(height_of(max(map(len, texts.values())) - 1, LABEL_SIZE) for texts in (titles, scales))
+    row = min(row, (TALLEST - 0.75 - further) / (most + 1))
     with styled():
         layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 0.93), wspace=0.08)
-        figure = Figure(figsize=(WIDTH, 0.75 + row * (most + 1)), layout=layout)
+        figure = Figure(figsize=(WIDTH, 0.75 + further + row * (most + 1)), layout=layout)
         for turn, (measure, effects) in enumerate(panels.items()):
             axes = figure.add_subplot(1, len(panels), turn + 1)
             labels = [effect.label for effect in effects]
@@ -172,8 +183,8 @@ def recovery_figure(name: str, recovered: Sequence[Recovered]) -> Drawing:
             name_rows(axes, [names[label] for label in listed], size, 0.6)
             if turn and shared:
                 axes.set_yticks([])
-            axes.set_title(effects[0].title)
-            against = f", difference from {references[measure]}" if references[measure] else ""
-            axes.set_xlabel(SCALES[effects[0].scale] + against)
+            axes.set_title("\n".join(titles[measure]))
+            axes.set_xlabel("\n".join(scales[measure]))
+            axes.xaxis.set_major_locator(MaxNLocator(4))
     kind = "simulated" if any(effect.measure != "lapses" for effect in drawn) else "baseline"
     return Drawing.described(name, figure, looks({kind: kind}), "effects_recovered", recovered=told)

@@ -20,8 +20,8 @@ from analysis.intervals import half_width
 from analysis.measures.accuracy import cell_columns
 from analysis.measures.resampling import interval, resampled_means
 from analysis.mixed import Fit, fit, linear_contrasts
-from analysis.names import plain
-from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, spoken
+from analysis.names import plain, upper_first
+from analysis.readers import DATA_KINDS, PARTICIPANT_KINDS, group_order, kinds_of, named, spoken
 from stimuli.errors import UserError, unknown_name
 from stimuli.seeds import stable_seed
 
@@ -479,6 +479,7 @@ def _in_model(
     model_levels: list[str] = []
     remarks: list[str] = []
     absent: list[str] = []
+    without: dict[tuple[str, str], list[str]] = {}
     for group in candidates:
         answers = (classes.signal, classes.other)
         usable = [n for n in levels if all(0 < shares.get((group, n, answer), 0) < 1 for answer in answers)]
@@ -489,8 +490,10 @@ def _in_model(
                 _why_unusable(rows[rows[GROUP] == group], factor, level, classes, shares), []
             ).append(level)
         for reason, of_reason in why.items():
-            where = "every condition" if len(of_reason) == len(levels) else apa.listing(of_reason)
-            remarks.append(f"In {where}, {reason.format(spoken(group))}.")
+            where = "in every condition"
+            if len(of_reason) < len(levels):
+                where = f"in the {apa.listing(of_reason)} condition{'s' if len(of_reason) > 1 else ''}"
+            without.setdefault((where, reason), []).append(named(group, kinds))
         if usable and kinds[group] == "model" and _repeats_itself(valid[valid[GROUP] == group], factor):
             remarks.append(
                 f"Answers of {spoken(group)} cannot be modeled, because they were the same whenever an item was repeated in a "
@@ -502,7 +505,11 @@ def _in_model(
             groups.append(group)
         else:
             absent.append(spoken(group))
-    return groups, model_levels, remarks, absent
+    told = [
+        f"{upper_first(where)}, {reason.format(apa.listing(who))}."
+        for (where, reason), who in without.items()
+    ]
+    return groups, model_levels, [*told, *remarks], absent
 
 
 def _why_unusable(
@@ -520,13 +527,13 @@ def _why_unusable(
     always, never = (
         sum(float(shares[group, level, answer]) == end for answer in answers) for end in (1.0, 0.0)
     )
-    which = {
-        (2, 0): "both classes always",
-        (0, 2): "both classes never",
-        (1, 1): "one class always and the other never",
-        (0, 1): "one class never",
-    }.get((always, never), "one class always")
-    return f"{which} received the answer {classes.signal} from {{}}, so z is undefined without a correction"
+    how = {
+        (2, 0): "always answered {}",
+        (0, 2): "never answered {}",
+        (1, 1): "always answered {} on trials of one class and never on trials of the other",
+        (0, 1): "never answered {} on trials of one class",
+    }.get((always, never), "always answered {} on trials of one class")
+    return f"{{}} {how.format(classes.signal)}, so d′ is undefined without a correction"
 
 
 def _drawn(rows: pd.DataFrame) -> tuple[pd.DataFrame, str]:

@@ -67,4 +67,5 @@ from analysis.plan.wording import (
     readers_in_words,
     rules_in_words,
     summary_of,
+    worded,
 )

@@ -145,6 +145,15 @@ def listing(parts: Sequence[str]) -> str:
     )
 
 
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def worded(value: int, singular: str, plural: str | None = None) -> str:
+    """Write a count with its noun inside a sentence: numbers below 10 as words (APA, section 6.33)."""
+    noun = singular if value == 1 else plural or f"{singular}s"
+    return f"{NUMBERS[value] if 0 <= value < len(NUMBERS) else f'{int(value):,}'} {noun}"
+
+
 def _lines(analysis: PlannedAnalysis, plan: StudyPlan) -> Iterator[str]:
     of_levels = "; ".join(
         (f"{name}: " if len(analysis.factors) > 1 else "")

@@ -57,7 +57,7 @@ class ApaTable:
     note: str = ""
     origin: Origin | None = None  # None: the models of its chapter
     drawn: bool = False  # a figure or the text shows what it holds, so it is not printed
-    withheld: str = ""  # why its numbers should not be read, so that it is not printed
+    withheld: str = ""  # why it is not printed, such as numbers that should not be read
     of_paper: bool = False  # of the paper that a study copies, or declared by the plan: always printed
 
     @property

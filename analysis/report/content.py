@@ -56,7 +56,7 @@ from analysis.report.fit_warnings import warnings_of
 from analysis.report.layout import SENTENCES
 from analysis.report.method import method_parts, models_table
 from analysis.report.numbering import MANUSCRIPT, SUPPLEMENT, ExhibitNumbers, Numbered, ReportContent, Section
-from analysis.report.planned_effects import planned_effects, planned_of, undrawn_plans
+from analysis.report.planned_effects import first_asked, planned_effects, planned_of, undrawn_plans
 from analysis.report.results import TableNumbers, paragraphs
 from analysis.report.results.tables import bayes_table, contrast_table, equivalence_table, model_table
 from analysis.report.results.together import Together
@@ -244,16 +244,7 @@ def gather(
         for figure in figures_of(description, used, tables, effects_drawn, analyses)
     ]
     drawn = [*((key, drawing) for key, drawing, _ in of_parts), *of_plans]
-    asked = [
-        effects_drawn.get(planned_of(analysis), ("", ()))[1] for analysis in analyses if analysis.plan.planned
-    ]
-
-    def first_asked(effects: Collection[Effect]) -> int:
-        """Return which planned analysis is the first that a figure has contrasts of."""
-        shown_of = (turn for turn, own in enumerate(asked) if any(effect in effects for effect in own))
-        return next(shown_of, len(asked) + (not effects))
-
-    drawn = sorted(drawn, key=lambda pair: first_asked(pair[1].effects))
+    drawn = sorted(drawn, key=lambda pair: first_asked(analyses, effects_drawn, pair[1].effects))
     language_models = models_table(tables)
     models = None
     if language_models is not None:

@@ -8,7 +8,6 @@ The manuscript (Method and Results) has a budget of words: planned analyses that
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -16,6 +15,7 @@ from typing import TypeVar
 
 from markupsafe import Markup, escape
 
+from analysis.apa import day
 from analysis.figures import Drawing
 from analysis.names import plain
 from analysis.readers import spoken
@@ -140,7 +140,7 @@ def _results(content: ReportContent, marks: tuple[str, ...], most: int) -> tuple
 def _section(section: Section, content: ReportContent) -> Iterator[Node]:
     yield Heading(3, escape(section.heading), section.marks)
     for warning in section.warnings:
-        yield Paragraph(Markup("<b>Warning.</b> ") + escape(warning), "warning")
+        yield Paragraph(warning, "warning")
     fit_numbers = tuple(
         number for subsection in section.each for number in content.number_of_fit(subsection.analysis.fit)
     )
@@ -321,6 +321,7 @@ class Document:
     nodes: tuple[Node, ...]
     supplement: tuple[Node, ...]
     references: tuple[Reference, ...]
+    running_head: str = ""  # which readers are not data
 
     @property
     def all_nodes(self) -> tuple[Node, ...]:
@@ -357,7 +358,7 @@ def document_of(content: ReportContent, when: datetime) -> Document:
         Heading(3, Markup("References of the supplement"), anchor="more-references"), further
     )
     marked_nodes = list(_marked([*nodes, *more]))
-    stamp = when.strftime("%-d %B %Y, %H:%M" if platform.system() != "Windows" else "%d %B %Y, %H:%M")
+    stamp = f"{day(when.isoformat())}, {when:%H:%M}"
     stamped = {"study": str(dictionary["study"]), "versions": dictionary["versions"] or [], "stamp": stamp}
     facts = {"kinds": set(content.kinds.values()), "has_people": content.has_people}
     return Document(
@@ -368,6 +369,7 @@ def document_of(content: ReportContent, when: datetime) -> Document:
         nodes=tuple(marked_nodes[: len(nodes)]),
         supplement=tuple(marked_nodes[len(nodes) :]),
         references=tuple(sorted_references([*cited, *further])),
+        running_head=str(SENTENCES.sentences("running_head", **facts)),
     )
 
 

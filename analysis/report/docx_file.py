@@ -46,6 +46,8 @@ _PIECES = re.compile(r"(?<!<)\s+|(?<=\w-)(?=\w)")
 """Where a cell may break: at blanks and behind hyphens. Word does not part a sign from the number behind it, as in < .001."""
 LETTER = 0.61
 """Width of a usual letter by the size of the font: in Times half of it, wider in what stands in for Times where that is missing."""
+SLACK = 1.05
+"""By how much columns are wider than their longest cell where a page has room: fonts differ in the width of a minus sign."""
 RULE = {"val": "single", "sz": "8", "space": "0", "color": "000000"}
 
 
@@ -101,8 +103,8 @@ def _page(word: WordDocument, document: Document) -> None:
     section.left_margin = section.right_margin = section.top_margin = section.bottom_margin = Inches(1)
     head = section.header.paragraphs[0]
     head.alignment = WD_ALIGN_PARAGRAPH.RIGHT
-    if document.banner:
-        mark = head.add_run("Holds readers that are not data" + " \u2003")
+    if document.running_head:
+        mark = head.add_run(f"{document.running_head} \u2003")
         mark.bold, mark.font.size, mark.font.color.rgb = True, Pt(9), RGBColor(0x8A, 0x1C, 0x00)
     number = OxmlElement("w:instrText")
     number.set(qn("xml:space"), "preserve")
@@ -140,7 +142,7 @@ def _styles(word: WordDocument) -> None:
     for name, size, settings in (
         ("Byline", 11, {"alignment": WD_ALIGN_PARAGRAPH.CENTER, "space_after": Pt(12)}),
         ("Not Data", 11, {"space_after": Pt(6)}),
-        ("Small Text", 10, {"space_after": Pt(4)}),
+        ("Small Text", 10, {"space_after": Pt(3)}),
         ("Reference", 11, {"left_indent": Inches(0.5), "first_line_indent": Inches(-0.5)}),
         ("Table Number", 12, {"keep_with_next": True, "space_before": Pt(14)}),
         ("Table Title", 12, {"keep_with_next": True, "space_after": Pt(6)}),
@@ -148,7 +150,7 @@ def _styles(word: WordDocument) -> None:
         ("Warning", 11, {"space_after": Pt(6)}),
         ("Finding", 11, {"space_after": Pt(6)}),
         ("Table Cell", 10, {"space_before": Pt(1), "space_after": Pt(1)}),
-        ("Table Note", 10, {"space_before": Pt(4), "space_after": Pt(10)}),
+        ("Table Note", 9, {"space_before": Pt(4), "space_after": Pt(8)}),
         ("Figure Picture", 12, {"keep_with_next": True}),
     ):
         is_bold = name in ("Table Number", "Not Data", "Warning")
@@ -280,11 +282,16 @@ def _widths(table: Table, widths: Sequence[float]) -> None:
 
 
 def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
-    """Return points of letters and inches of columns: letters shrink before a name breaks, which breaks before they are illegible."""
+    """Return points of letters and inches of columns: letters shrink before a cell wraps or a word breaks, but stay legible."""
     usual = next((points for most, points in SIZES if len(apa_table.columns) <= most), SMALLEST)
     sizes = [usual - step for step in range(int(usual - min(usual, LEGIBLE)) + 1)]
     chosen = next((size for size in sizes if sum(_least(apa_table, size)) <= TEXT_WIDTH), None)
-    size = chosen
+    legible = [size for size in sizes if chosen is not None and size <= chosen]
+    whole = (size for size in legible if sum(_on_one_line(apa_table, size)) <= TEXT_WIDTH)
+    unbroken = next(whole, None) or next(
+        (size for size in legible if _names_alone_wrap(apa_table, size)), None
+    )
+    size = unbroken or chosen
     if size is None:
         candidates = (
             candidate
@@ -298,9 +305,13 @@ def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
     least, full = _least(apa_table, size), _on_one_line(apa_table, size)
     if chosen is None:
         least[0] = max(TEXT_WIDTH - sum(least[1:]), LEAST_NAME / 2)
-    full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
+    if unbroken:
+        least[1:] = full[1:]
+        full[0] = min(full[0], TEXT_WIDTH - sum(full[1:]))
+    else:
+        full[0] = min(full[0], max(MOST_OF_NAMES * sum(full), 1.2))
     full = [max(pair) for pair in zip(full, least, strict=True)]
-    room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, sum(full)))
+    room = min(TEXT_WIDTH, max(TEXT_WIDTH / 2, SLACK * sum(full)))
     if sum(full) <= room:
         return size, [width * room / sum(full) for width in full]
     wished = sum(full) - sum(least)
@@ -311,6 +322,12 @@ def fitted_columns(apa_table: ApaTable) -> tuple[float, list[float]]:
 def _least(apa_table: ApaTable, size: float) -> list[float]:
     """Return how wide each column must be for its longest piece without a blank, in inches."""
     return _inches(apa_table, size, lambda index, is_head, text: _PIECES.split(text))
+
+
+def _names_alone_wrap(apa_table: ApaTable, size: float) -> bool:
+    """Whether a page holds every cell on one line beside names that break between words."""
+    least, full = _least(apa_table, size), _on_one_line(apa_table, size)
+    return max(least[0], min(full[0], LEAST_NAME)) + sum(full[1:]) <= TEXT_WIDTH
 
 
 def _on_one_line(apa_table: ApaTable, size: float) -> list[float]:

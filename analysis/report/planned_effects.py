@@ -56,12 +56,24 @@ def _is_drawn(plan: Plan) -> bool:
 def undrawn_plans(analyses: Sequence[Analysis], asked: Asked, drawn: Sequence[Effect]) -> list[str]:
     """Return the headings of planned analyses of whose contrasts a figure shows none."""
     headings = [
-        analysis.plan.heading
-        for analysis, _ in each_test(analysis for analysis in analyses if analysis.plan.planned)
-        if not _is_drawn(analysis.plan)
-        or not any(effect in drawn for effect in asked[planned_of(analysis)][1])
+        analysis.plan.heading for analysis, is_shown in _shown_in(drawn, analyses, asked) if not is_shown
     ]
     return list(dict.fromkeys(headings))
+
+
+def first_asked(analyses: Sequence[Analysis], asked: Asked, drawn: Sequence[Effect]) -> float:
+    """Return the place of the first planned analysis of whose contrasts a figure shows any, by which figures are ordered."""
+    shown = (is_shown for _, is_shown in _shown_in(drawn, analyses, asked))
+    return next((place for place, is_shown in enumerate(shown) if is_shown), np.inf)
+
+
+def _shown_in(
+    drawn: Sequence[Effect], analyses: Sequence[Analysis], asked: Asked
+) -> Iterator[tuple[Analysis, bool]]:
+    """Yield each planned analysis, and whether a figure shows any of its contrasts."""
+    for analysis, _ in each_test(analysis for analysis in analyses if analysis.plan.planned):
+        is_any = any(effect in drawn for effect in asked.get(planned_of(analysis), ("", ()))[1])
+        yield analysis, _is_drawn(analysis.plan) and is_any
 
 
 def planned_of(analysis: Analysis) -> tuple[str, str]:

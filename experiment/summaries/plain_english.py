@@ -13,7 +13,7 @@ from importlib import resources
 from itertools import groupby
 from typing import Any
 
-from analysis.plan import listing, rules_in_words, summary_of
+from analysis.plan import listing, rules_in_words, summary_of, worded
 from experiment.checking.model_capabilities import (
     giving_of,
     needs_of,
@@ -378,7 +378,9 @@ def session_told(
     verbs: Mapping[str, str] = WORDS["present"],
 ) -> SessionSummary:
     """Describe a session of a study."""
-    practice = f" after {numbers['practice_trials']} of practice" if numbers["practice_trials"] else ""
+    practice = (
+        f" after {worded(numbers['practice_trials'], 'practice trial')}" if numbers["practice_trials"] else ""
+    )
     allowed = numbers["minutes_that_limits_allow"]
     rules = study_plan(study)
     criteria = [
@@ -393,7 +395,7 @@ def session_told(
         "; ".join(_factor(*factor) for factor in _levels_told(study).items()) or "no factor",
         _lists(study, numbers, verbs) + _orders(study, verbs) + _code_of_scrambles(study, verbs),
         _screens(study),
-        f"A session {verbs['has']} {numbers['trials_per_session']:,} trials{practice}",
+        f"A session {verbs['has']} {worded(numbers['trials_per_session'], 'trial')}{practice}",
         f"roughly {length_in_words(numbers['minutes_by_levels'])}",
         f"Free answers {verbs['are']} counted with up to a minute each; their time limits {verbs['allow']} "
         f"{minutes_in_words(allowed)} more."
@@ -437,14 +439,14 @@ def _materials(study: Study, items: Sequence[Item]) -> str:
     sets = list(dict.fromkeys(item.set_name for item in items if item.role == "test"))
     # a factor that is the set names them
     names = "" if any({*levels} == {*sets} for levels in study.factors.values()) else f" ({listing(sets)})"
-    named = f" in {len(sets)} sets{names}" if len(sets) > 1 else ""
+    named = f" in {worded(len(sets), 'set')}{names}" if len(sets) > 1 else ""
     roles: Counter[str] = Counter(
         role for role, _, _ in {(item.role, item.set_name, item.item_id) for item in items}
     )
-    other_items = [counted(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
+    other_items = [worded(roles[role], noun) for role, noun in WORDS["beside_items"].items() if roles[role]]
     corpus = study.get("materials", "corpus", "name")
     taken = f" from {corpus_named(corpus).title}" if corpus else ""
-    text = listing([f"{counted(roles['test'], 'item')}{taken}{named}", *other_items])
+    text = listing([f"{worded(roles['test'], 'item')}{taken}{named}", *other_items])
     return f"{text}.{_left_intact(items)}"
 
 
@@ -501,16 +503,16 @@ def _lists(study: Study, numbers: Mapping[str, Any], verbs: Mapping[str, str]) -
         varied.append(
             f"the labels of answers {swapped if apart or maps > 2 else 'swapped in half of the sessions'}"
         )
-    lists = counted(numbers["lists"], "list") + (f", with {' and '.join(varied)}" if varied else "")
+    lists = worded(numbers["lists"], "list") + (f", with {' and '.join(varied)}" if varied else "")
     if not study.factors:
         return f"{lists}."
     cells = numbers["trials_per_cell"].values()
     least, most = min(cells), max(cells)
-    at_most = {1: "once", 2: "twice"}.get(most, f"{most} times")
+    at_most = {1: "once", 2: "twice"}.get(most, worded(most, "time"))
     between = "once or twice" if most == 2 else f"{least} to {most} times"
     often = at_most if least == most else between if least else f"{at_most} at most"
     if len(cells) == 1:
-        return f"{lists}; a session {verbs['shows']} {counted(most, 'item')}."
+        return f"{lists}; a session {verbs['shows']} {worded(most, 'item')}."
     return (
         f"{lists}; a session {verbs['shows']} each {'of its conditions' if apart else 'condition'} {often}."
     )
@@ -641,7 +643,7 @@ def _screens(study: Study) -> tuple[str, ...]:
     kinds = [next(iter(screen)) for screen in study.get("procedure")]
     runs = [(kind, sum(1 for _ in run)) for kind, run in groupby(kinds)]
     more = {"questions": "screens of questions"}
-    return tuple(kind if count == 1 else f"{count:,} {more.get(kind, f'{kind}s')}" for kind, count in runs)
+    return tuple(kind if count == 1 else worded(count, kind, more.get(kind)) for kind, count in runs)
 
 
 def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, str]) -> str:
@@ -661,12 +663,12 @@ def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, 
                 f"{verbs['ends']}" if comprehension["if_failed"] == "end" else f"{verbs['goes']} on, flagged"
             )
             sentences.append(
-                f"The instructions {verbs['are']} followed by {counted(number, 'question')}{of_them} to be answered "
-                f"correctly within {counted(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
+                f"The instructions {verbs['are']} followed by {worded(number, 'question')}{of_them} to be answered "
+                f"correctly within {worded(comprehension['rounds'], 'round')}; otherwise, the session {ends}."
             )
         elif screen["kind"] == "questions" and not screen["screening"]:
             named_questions = listing(list(map(_question, screen["questions"])))
-            asked = counted(len(screen["questions"]), "question")
+            asked = worded(len(screen["questions"]), "question")
             sentences.append(f"A screen {verbs['has']} {asked} ({named_questions}).")
         elif screen["kind"] == "practice":
             passing, last = screen.get("pass"), screen.get("of_last")
@@ -674,17 +676,17 @@ def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, 
             needed = (
                 ""
                 if passing is None
-                else f"; {passing:.0%}{of_last} {verbs['have']} to be correct within {counted(screen['attempts'], 'attempt')}"
+                else f"; {passing:.0%}{of_last} {verbs['have']} to be correct within {worded(screen['attempts'], 'attempt')}"
             )
             sentences.append(
-                f"Practice ({counted(len(own_trials(screen['trials'])), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
+                f"Practice ({worded(len(own_trials(screen['trials'])), 'trial')}) {_feedback(screen['feedback'], verbs)}{needed}."
             )
         elif screen["kind"] == "block":
             every, trials = screen["break_every"], own_trials(screen["trials"])
             checked = sum(trial["is_attention_check"] for trial in trials)
+            checks = worded(checked, "attention check")
             parts = [
-                f"{counted(len(trials), 'trial')}",
-                *([counted(checked, "attention check") + " among them"] if checked else []),
+                f"{worded(len(trials), 'trial')}{f', including {checks}' if checked else ''}",
                 *([f"a break after every {every}"] if every and every < len(trials) else []),
                 *_restricted(trials),
                 *(() if reads_in_other_ways else _reading(trials)),
@@ -694,7 +696,9 @@ def _told_to_readers(study: Study, plan: Mapping[str, Any], verbs: Mapping[str, 
             ]
             name = screen["name"] or str(screen["block"]).removeprefix("block-")
             named = "The block" if is_one else f"Block {name}"
-            sentences.append(f"{named} ({', '.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
+            # a part may have a comma of its own
+            told = (";" if checked else ",") + " "
+            sentences.append(f"{named} ({told.join(parts)}) {_feedback(screen['feedback'], verbs)}.")
     return " ".join(sentences)
 
 
@@ -711,7 +715,7 @@ def _further(trials: Sequence[Mapping[str, Any]], number: int) -> Iterator[str]:
             asked.setdefault(trial[STEP_NAME], []).append(trial)
     for name, its_trials in asked.items():
         given = next(_scales(its_trials), STEP_NOUNS[its_trials[0]["steps"][-1]["step"]])
-        among = "" if len(its_trials) == number else f" in {len(its_trials):,} of them"
+        among = "" if len(its_trials) == number else f" in {worded(len(its_trials), 'trial')}"
         yield f"then {name} ({given}){among}"
 
 
@@ -738,7 +742,7 @@ def _restricted(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     )
     for noun, number in having.items():
         if number < len(tests):
-            yield f"{number:,} of them with {noun}"
+            yield f"{noun} in {worded(number, 'trial')}"
 
 
 def _question(question: Mapping[str, Any]) -> str:
@@ -792,7 +796,7 @@ def _time_limits(trials: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     )
     for limit, number in sorted(limits.items()):
         written = f"{limit / 1000:g} s" if limit < 120_000 else f"{limit / 60_000:g} min"
-        yield f"a time limit of {written} for {'each' if number == len(tests) else f'{number:,} of them'}"
+        yield f"a time limit of {written} for {'each' if number == len(tests) else worded(number, 'trial')}"
 
 
 def _feedback(given: Mapping[str, Any] | None, verbs: Mapping[str, str]) -> str:

@@ -16,6 +16,8 @@ INF, NAN = math.inf, math.nan
     [
         # three decimals, no leading zero, and a floor; rounding does not hide that p is below five percent
         (apa.p_phrase(0.0321), "p = .032"),
+        (apa.some_of(2, 3, "test"), "two of three tests"),
+        (apa.some_of(2, 12, "test"), "2 of 12 tests"),
         (apa.p_phrase(0.0009), "p < .001"),
         (apa.p_phrase(0.001), "p = .001"),
         (apa.p_phrase(0.0494), "p = .049"),

@@ -15,7 +15,8 @@ import pytest
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.text import Annotation
+from matplotlib.markers import CARETDOWN
+from matplotlib.text import Annotation, Text
 from PIL import Image
 
 from analysis.costs.ratios import LevelCost, ShownIntervals, TimeSpread
@@ -52,7 +53,7 @@ from analysis.report.content import _as_tested, gather
 from analysis.report.described import described, figures_of
 from analysis.report.document import _recovered
 from analysis.report.effect_sizes import felt
-from analysis.report.planned_effects import planned_effects
+from analysis.report.planned_effects import first_asked, planned_effects
 from analysis.robustness import Matrix
 from analysis.tables import load
 from stimuli.fonts import font_families
@@ -327,6 +328,7 @@ def test_the_mark_of_what_was_built_in_is_no_readers() -> None:
     kinds = {"human": "human", "simulated": "simulated"}
     kinds |= {f"{kind}{n}": kind for kind in ("model", "baseline") for n in range(40)}
     (built_in,) = [line.get_marker() for line in drawn.lines if list(line.get_xdata()) == [4.0]]
+    assert built_in == CARETDOWN, "an asterisk would be read as significance"
     assert built_in not in {mark.marker for mark in looks(kinds).values()} | {"D", style()["pilot"]["marker"]}
 
 
@@ -393,7 +395,7 @@ def test_the_note_on_costs_names_the_intervals_that_are_drawn(tested: tuple[str,
     note = position_figure("cost", [(CORRECT, costs, [])], "position", POSITIONS).note
     shown = ShownIntervals.of((cost.kind, cost.is_tested, cost.low) for cost in costs if cost.group != "rule")
     assert (shown.over_people, shown.over_items) == ("human" not in tested, "model-0" not in tested)
-    assert shown.from_analyses == bool(tested) and str(shown) in note
+    assert shown.from_analyses == bool(tested) and str(shown) in note and "opposite sign" in note
     assert ("bootstrap" in note) == (len(tested) < 2) and ("participants" in str(shown)) == shown.over_people
 
 
@@ -474,6 +476,35 @@ def test_effects_of_measures_that_lack_one_stand_once_beside_all_panels() -> Non
     assert list(places) == [*range(3), *range(4, 27)], "the effect that is missing leaves its row empty"
 
 
+def overlapping(figure: Figure, texts: list[list[Text]]) -> list[str]:
+    figure.draw_without_rendering()
+    return [
+        f"{one.get_text()} | {other.get_text()}"
+        for row in texts
+        for one, other in itertools.pairwise(row)
+        if one.get_window_extent().overlaps(other.get_window_extent())
+    ]
+
+
+def test_titles_and_axes_of_panels_side_by_side_do_not_run_into_each_other() -> None:
+    measures = ("Response time", "Reading time of the relative region", "Reading time of the main region")
+    effects = [
+        replace(effect(title, "object − subject"), title=title, reference="subject") for title in measures
+    ]
+    figure = recovery_figure("recovery", effects).figure
+    with styled():
+        assert not overlapping(
+            figure,
+            [
+                [axes._left_title for axes in figure.axes],  # type: ignore[attr-defined]
+                [axes.xaxis.label for axes in figure.axes],
+                *([*axes.get_xticklabels()] for axes in figure.axes),
+            ],
+        )
+    edge = figure.bbox.x1
+    assert max(axes._left_title.get_window_extent().x1 for axes in figure.axes) <= edge  # type: ignore[attr-defined]
+
+
 def test_effects_of_fits_that_did_not_converge_are_not_checked() -> None:
     good, poor = effect("rt", "a − b"), replace(effect("rt", "c − b"), converged=False)
     lost = replace(effect("rt", "d − b"), low=float("nan"), high=float("nan"))
@@ -519,7 +550,20 @@ def test_two_measures_share_a_figure_only_if_it_leaves_room_on_its_page(
     names = {}
     for most in (20.0, 1.0):
         monkeypatch.setattr("analysis.figures.conditions.MOST_TOGETHER", most)
-        drawn = figures_of(description, used, tables, asked, analyses)
+        drawn = list(figures_of(description, used, tables, asked, analyses))
         names[most] = [drawing.name for _, drawing, _ in drawn if drawing.name.startswith("condition_")]
+        first = {
+            drawing.name: (
+                first_asked(analyses, asked, drawing.effects), first_asked(analyses[::-1], asked, drawing.effects)
+            )
+            for _, drawing, _ in drawn
+        }  # fmt: skip
+    assert first["condition_correct_position"] == (0, 1) and first["condition_reading_time_position"] == (
+        1,
+        0,
+    )
+    assert first["cost_position"] == (np.inf, np.inf), (
+        "the Answer's figure shows what the first question asks"
+    )
     assert names[20.0] == ["condition_correct_and_reading_time_position"]
     assert names[1.0] == ["condition_correct_position", "condition_reading_time_position"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from analysis.plan_runner import carry_out_all
 from analysis.planned import plans
 from analysis.report.apa_tables import ApaTable
 from analysis.report.blocks import Chapter
-from experiment.papers.h_test.chapter import together, write, write_geometry
+from experiment.papers.h_test.chapter import parsers_blocks, together, write, write_geometry
 from experiment.papers.h_test.chapter.measures import (
     ALL,
     TASKS,
@@ -414,6 +415,10 @@ def test_both_parsers_are_told_with_what_each_leaves_unread(tmp_path: Path) -> N
     assert (first.unread_published, first.unread_corrected) == (0.0, 0.25)
     assert first.compared is not None and first.compared.p > 0.05 and first.compared.high > 0
     assert second.turned == 0 and second.compared is not None and second.compared.p == 1
+    blocks = parsers_blocks("own", [second], {"talker": "model"})
+    assert [block.withheld for block in blocks if isinstance(block, ApaTable)] == [
+        "both parsers read every reply alike"
+    ]
     assert (
         mean.replies == 40 and mean.published == pytest.approx(0.6) and mean.corrected == pytest.approx(0.5)
     )
@@ -469,6 +474,11 @@ def test_the_chapter_shows_parsers_labels_and_rules(tmp_path: Path) -> None:
     chapter = chapter_of(write, tables)
     shown = tables_in(chapter)
     assert {"h_test_parsers", "h_test_labels", "h_test_rules_tasks"} <= set(shown)
+    assert not shown["h_test_parsers"].withheld
+    assert not shown["h_test_rules_tasks"].withheld
+    unrated = replace(tables, trials=tables.trials.assign(scorer=None))
+    rules = {name: table for name, table in tables_in(chapter_of(write, unrated)).items() if "rules" in name}
+    assert rules and {table.withheld for table in rules.values()} == {"no rule is rated yet"}
     average = shown["h_test_parsers"].rows[-1]
     assert average[0] == "Average" and average[2] == "100.0" and len(shown["h_test_parsers"].rows) == 4
     text = words_in(chapter)

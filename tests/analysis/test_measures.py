@@ -524,7 +524,12 @@ def test_why_a_condition_has_no_z_follows_from_its_counts() -> None:
         "all_alarms": {always},
     }  # fmt: skip
     assert words["all_hits"] == words["all_alarms"] != words["all_a"], "of one class, not of both"
-    assert sum("model" in remark for remark in remarks) == 1, "without a model, nothing is absent from it"
+    assert sum("modeled" in remark for remark in remarks) == 1, "without a model, nothing is absent from it"
+    several = pd.concat([trials.assign(reader_group=name, reader=name) for name in ("first", "second")])
+    together = probit_model(Classes("A", "B", (), several), "cond", list(counts))
+    assert isinstance(together, list) and len(together) == len(remarks), (
+        "readers with one reason share a sentence"
+    )
 
 
 def test_missing_answers_are_counted_and_belong_to_neither_rate() -> None:

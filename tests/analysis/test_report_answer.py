@@ -513,6 +513,18 @@ def test_a_contrast_of_two_plans_is_detectable_once(content: ReportContent) -> N
     assert limits(given)["Sensitivity"] == limits(content)["Sensitivity"]
 
 
+def test_a_name_that_ends_in_parentheses_is_not_put_in_others(content: ReportContent) -> None:
+    (section,) = content.planned
+    names = ("reading (reading time of the verb)", "comprehension")
+    analyses = [replace(section.analysis, plan=replace(section.analysis.plan, name=name)) for name in names]
+    analyses[1] = replace(
+        analyses[1], contrasts=tuple(replace(one, first="other") for one in section.analysis.contrasts)
+    )
+    given = replace(content, planned=tuple(replace(section, analysis=analysis) for analysis in analyses))
+    told = limits(given)["Sensitivity"]
+    assert "))" not in told and "(accuracy)" in told and "(comprehension)" in told
+
+
 def test_a_contrast_that_no_possible_size_would_make_detectable_is_told_beside_detectable_ones(
     content: ReportContent,
 ) -> None:
@@ -564,7 +576,8 @@ def test_exclusions_of_people_and_models_are_counted_apart(tmp_path: Path) -> No
     sample = limits(content)["Sample"]
     method = " ".join(str(one) for part in content.method for one in part.paragraphs)
     for reason, many in people.items():
-        assert f"{many} trials ({reason})" in sample and f"{many} trials ({reason})" in method
+        counted = f"{apa.worded(many, 'trial')} ({reason})"
+        assert counted in sample and counted in method
 
 
 def test_a_directed_contrast_of_one_reader_is_told_in_its_direction_and_without_what_is_absent(

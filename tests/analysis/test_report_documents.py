@@ -256,6 +256,29 @@ def test_a_wide_table_is_turned_in_latex_before_its_letters_shrink(
     assert "participants" in table_in_latex(Numbered("1", head), ""), "no word of a head breaks"
 
 
+def test_intervals_of_the_answers_table_stay_on_one_line() -> None:
+    heads = ("Contrast", "Estimate [95% CI]", "p", "Detectable", "Checks", "Grade")
+    rows = (
+        ("simulated readers vs. restorer", "−20.6 [−41.3, 0.1]", ".051", "27.2", "0 of 3", "Contradicted"),
+    )
+    size, widths = fitted_columns(
+        ApaTable("own", "Own", heads, (Head(["accuracy: initial − internal"]), *rows))
+    )
+    for cell, width in list(zip(rows[0], widths, strict=True))[1:]:
+        font = FontProperties(family="DejaVu Serif", size=size)
+        assert TextPath((0, 0), cell, prop=font).get_extents().width / 72 <= width - 0.06, cell
+    assert sum(widths) <= 6.5 + 1e-6
+
+
+def test_the_running_head_of_word_and_latex_names_the_readers_that_are_not_data(
+    rehearsal: Rehearsal, word: Any
+) -> None:
+    head = "Contains simulated readers and baselines: not data"
+    assert head in word.sections[0].header.paragraphs[0].text
+    assert head in (rehearsal.page.parent / "report.tex").read_text("utf-8")
+    assert "November 21, 2026" in texts(word, "Byline")[0]
+
+
 LONG = "vertauschte_Anfangsbuchstaben_des_Wort"
 
 

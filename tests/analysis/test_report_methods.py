@@ -90,7 +90,7 @@ def test_numbers_and_names_of_participants_and_models_are_told(full: dict[str, s
     rows = study_rows(human=2, models=("restorer",), items=4)
     table = models_table(load(write_handover(tmp_path, rows, readers=READERS)))
     assert table is not None and len(table.columns) == 7
-    accessed = "2026-03-01 to 2026-03-04"
+    accessed = "March 1, 2026, to March 4, 2026"
     assert table.rows[0][1:] == ("restorer-2026-01-31", accessed, "48", "12,345", "48", "0.13")
 
 

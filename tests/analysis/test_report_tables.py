@@ -245,6 +245,27 @@ def test_a_printed_table_is_whole_across_and_breaks_between_its_groups(chromium:
     assert [value == "avoid" for value in before] == [not isinstance(row, Head) for row in groups]
 
 
+LEFT = """[...document.querySelectorAll('tbody tr > th:first-child')].map(cell => {
+  const text = document.createRange();
+  text.selectNodeContents(cell);
+  return text.getBoundingClientRect().left;
+})"""
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("media", ["screen", "print"])
+@pytest.mark.parametrize("columns", [3, 14])
+def test_rows_are_set_in_below_the_head_of_their_group(chromium: Any, media: str, columns: int) -> None:
+    rows = (Head(["Simulated readers"]), ("intact", *("1.0",) * columns))
+    nodes = (Numbered("1", ApaTable("own", "Own", ("Level", *("b",) * columns), rows)),)
+    page = chromium.new_page(viewport={"width": 657, "height": 900})
+    page.emulate_media(media=media)
+    page.set_content(render_document(Document("Heads", Markup(""), (), (), nodes, (), ()), NO_FITS, {}))
+    head, row = page.evaluate(LEFT)
+    page.close()
+    assert row > head + 4
+
+
 ANALYSIS = SimpleNamespace(
     plan=SimpleNamespace(factor="position", formula=None, crossing=None),
     levels=("intact", "initial", "pair: first"),

@@ -13,6 +13,7 @@ from experiment.procedure import plan_session, trials_of
 from experiment.simulated.reader import SimulatedReader
 from experiment.simulated.truth import read_truth
 from experiment.study import Study
+from experiment.summaries.plain_english import tell
 from stimuli.errors import UserError
 
 CHOOSE = "{show: sentence, keys: {word: space, nonword: none}, time_limit: 900 ms}"
@@ -47,9 +48,11 @@ def test_a_simulated_reader_waits_where_waiting_is_the_answer(make):
         assert (row["rt"] is None) == (trial["answer"] == "nonword")
 
 
-def test_checks_of_attention_ask_for_a_key(make):
+def test_checks_of_attention_ask_for_a_key_and_are_counted_in_words(make):
     study = make(block="      attention_checks: 4\n")
-    plan = plan_session(study, make_items(study).items, list_id=1)
+    items = make_items(study).items
+    plan = plan_session(study, items, list_id=1)
+    assert "(20 trials, including four attention checks; " in tell(study, items).session.told
     checks = [trial for trial in trials_of(plan) if trial["is_attention_check"]]
     assert {trial["answer"] for trial in checks} == {"word"}
 

@@ -19,7 +19,7 @@ from experiment.papers.inside.tuning import trainings
 from experiment.papers.inside.tuning.training_sets import PUBLISHED_RULES
 from experiment.papers.scrambled_bench.chapter import IN_PRINT
 from experiment.summaries.plain_english import sent_as_published
-from experiment.templates import filled, parts_of
+from experiment.templates import filled, parts_of, template_folders
 from stimuli.errors import UserError
 from stimuli.htest.released import RELEASED_TASKS
 from stimuli.scramble.published import published_operation, published_pass
@@ -234,3 +234,14 @@ def test_a_list_that_confounds_answers_with_conditions_is_reported(tmp_path, tem
     table.write_text("\n".join([first, *alternating]), "utf-8")
     (line,) = told()
     assert re.search(r"'No' .* 0 of ", line)
+
+
+def test_the_title_of_every_template_is_its_question_and_not_what_participants_see():
+    files = [file for folder in template_folders().values() for file in folder.glob("*.yaml")]
+    texts = [text for file in files if "\nparticipants:" in (text := file.read_text("utf-8"))]
+    assert texts
+    for text in texts:
+        question = re.search(r"^title: (.*)$", text, re.MULTILINE)
+        seen = re.search(r"^participants:\n  title: (.*?)(?: +#.*)?$", text, re.MULTILINE)
+        assert question and question[1].endswith("?")
+        assert seen and seen[1] != question[1], question[1]

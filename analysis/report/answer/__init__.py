@@ -514,11 +514,9 @@ def _extremes(
     analyses = sum(bool(contrasts) for _, contrasts in tested)
     for analysis, contrasts in tested:
         if contrasts:
-            name = (
-                (analysis.plan.heading if analysis.plan.planned else analysis.plan.name)
-                if analyses <= apa.MOST_TESTS_NAMED
-                else analysis.plan.measure.noun
-            )
+            name = analysis.plan.heading if analysis.plan.planned else analysis.plan.name
+            if analyses > apa.MOST_TESTS_NAMED or name.endswith(")"):  # parentheses around it would be nested
+                name = analysis.plan.measure.noun
             scale = felt(contrasts[:1], analysis.plan.measure).scale
             by_scale.setdefault((name, scale), []).append((analysis, contrasts))
     for (name, _), entries in by_scale.items():
@@ -550,9 +548,9 @@ def _sample(content: ReportContent) -> dict[str, Any]:
     for kind, noun in nouns.items():
         reasons = Counter(reasons_named(tables.trials[tables.trials["reader_kind"] == kind]).dropna())
         most = reasons.most_common(MOST_REASONS if len(reasons) > MOST_REASONS + 1 else None)
-        phrases = [f"{apa.counted(count, 'trial')} ({reason})" for reason, count in most]
+        phrases = [f"{apa.worded(count, 'trial')} ({reason})" for reason, count in most]
         if others := reasons.total() - sum(count for _, count in most):
-            phrases.append(f"{apa.counted(others, 'trial')} for other reasons")
+            phrases.append(f"{apa.worded(others, 'trial')} for other reasons")
         whose = (
             f"{noun}s"
             if kind in PARTICIPANT_KINDS or sum(one == "model" for one in kinds.values()) > 1

@@ -404,8 +404,8 @@ def models_table(tables: Tables) -> ApaTable | None:
         return None
     rows = []
     for name, entry in readers.items():
-        first, last = str(entry["first_call"])[:10], str(entry["last_call"])[:10]
-        accessed = apa.MISSING if _imported(entry) else first if first == last else f"{first} to {last}"
+        first, last = apa.day(entry["first_call"]), apa.day(entry["last_call"])
+        accessed = apa.MISSING if _imported(entry) else first if first == last else f"{first}, to {last}"
         snapshot = str(entry.get("resolved") or entry.get("use") or apa.MISSING)
         usage = {column: entry.get(column) for column in ("calls", *_TOKENS, "cost_usd")}
         rows.append({"name": name, "snapshot": snapshot, "accessed": accessed, **usage})

@@ -519,7 +519,7 @@ def test_what_is_handed_over_says_that_people_were_imported_and_has_the_labels_a
     assert told["first_session"] is None and told["last_session"] is None
     tables = load(data)
     method = " ".join(str(text) for part in method_parts(tables, (), None) for text in part.paragraphs)
-    assert "two sessions" in method and "3 trials" in method
+    assert "two sessions" in method and "three trials" in method
     chapter = sensitivity.write(Material(tables, (), {"human": "human"}, lambda _: None))
     assert chapter is not None and list(tables_in(chapter)) == ["sensitivity"], "not by the factor"
     chance = with_chance(tables.trials, tables.items, tables.factors)["chance"]

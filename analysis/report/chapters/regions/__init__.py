@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,11 @@ def write(material: Material) -> Chapter | None:
         table = LAYOUT.table("profile", rows, name, **values)
         figures = reading_profile_figures(name, profile)
         draft.blocks += LAYOUT.blocks(
-            "profile", figures=figures, table=table, regions=list(profile.regions), **values
+            "profile",
+            figures=figures,
+            table=replace(table, drawn=bool(figures)),
+            regions=list(profile.regions),
+            **values,
         )
         groups += group_order(profile.table)
     return LAYOUT.chapter("regions", draft, groups, material.kinds, [])

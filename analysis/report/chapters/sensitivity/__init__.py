@@ -159,13 +159,16 @@ def _limit(cells: pd.DataFrame, readers: pd.DataFrame) -> tuple[int, float] | No
 
 def _ends(group: str, cells: list[dict[Any, Any]]) -> tuple[str, dict[str, tuple[str, ...]]]:
     """Return a reader's least and greatest d′ and criterion, each with the conditions that have it."""
-    ends = {}
+    ends: dict[str, tuple[str, ...]] = {}
     for name in detection.MEASURED:
         measured = [cell for cell in cells if np.isfinite(cell[name])]
         levels = [str(cell["level"]) for cell in measured]
         sizes = [float(cell[name]) for cell in measured]
         values = [apa.number(size) for size in sizes]
-        ends[name] = lowest_and_highest(levels, values, sizes) if any(levels) else tuple(values)
+        if len(cells) == len(measured) > 1 == len(set(values)):
+            ends[name] = (f"{values[0]} in every condition",)
+        else:
+            ends[name] = lowest_and_highest(levels, values, sizes) if any(levels) else tuple(values)
     return group, ends
 
 

@@ -414,7 +414,7 @@ def _examples_figure(run: TestRun) -> Drawing:
 
 
 def _family_figure(run: TestRun) -> Drawing | None:
-    """Draw accuracy over sizes; None where no family has two models that answered everything."""
+    """Draw accuracy over sizes; None where no family has two models that answered everything, or one has two and none more."""
     rows_of = run.rows_of
     families: dict[str, list[str]] = {}
     partial: dict[str, None] = {}
@@ -430,8 +430,8 @@ def _family_figure(run: TestRun) -> Drawing | None:
         for family, names in several.items()
         for line in _line(family, names[0], {position: rows_of[name] for position, name in enumerate(names)})
     ]
-    if not lines:
-        return None
+    if sum(map(len, several.values())) <= 2:
+        return None  # the tables have two points as well
     most = max(map(len, several.values()))
     steps = ["smaller", "larger"] if most == 2 else ["smallest", *_NTH[: most - 1]]
     steps = next(iter(families.values())) if len(lines) == 1 else steps
@@ -627,9 +627,11 @@ def _stated(run: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None
         for outcome in ("right", "stated", "readers")
     ]
     unrated = any(not row["totals"][head]["rated"] for row in rows for head in heads)
+    table = LAYOUT.table("h_test_rules", rows, kinds=kinds, examples=heads, is_any_unrated=unrated)
+    withheld = "" if rules["rated"].any() else "no rule is rated yet"
     yield from LAYOUT.blocks(
         "rules",
-        table=LAYOUT.table("h_test_rules", rows, kinds=kinds, examples=heads, is_any_unrated=unrated),
+        table=replace(table, of_paper=False, withheld=withheld) if withheld else table,
         rated=int(rules["rated"].sum()),
         rating=rating,
         agreement=agreement_said(rating) if rating and rating["agreements"] else "",
@@ -637,7 +639,7 @@ def _stated(run: TestRun, stated: pd.DataFrame, rating: Mapping[str, Any] | None
     by_task = paper.rules_by_task(run.trials[run.trials["reader_group"].isin(order)], statements)
     if len(by_task):
         table = LAYOUT.table("h_test_rules_tasks", _by_reader(by_task, order), kinds=kinds)
-        yield from LAYOUT.blocks("rules_tasks", table=table)
+        yield from LAYOUT.blocks("rules_tasks", table=replace(table, withheld=withheld))
 
 
 def pictures(run: TestRun) -> Iterator[Block]:
@@ -702,9 +704,11 @@ def parsers_blocks(
     unit = "Task" if names is NAMES else "Questions"
     means = [one for one in read if one.task == "average" and one.compared is not None]
     means = [one for one in means if kinds[one.reader_group] != "baseline"]
+    is_any_changed = any(one.turned or one.unread_published != one.unread_corrected for one in read)
+    table = LAYOUT.table("parsers", rows, name, kinds=kinds, names=names, unit=unit)
     return LAYOUT.blocks(
         "parsers",
-        table=LAYOUT.table("parsers", rows, name, kinds=kinds, names=names, unit=unit),
+        table=table if is_any_changed else replace(table, withheld="both parsers read every reply alike"),
         kinds=kinds,
         differing=[one for one in means if one.published != one.corrected],
         alike=[named(one.reader_group, kinds) for one in means if one.published == one.corrected],
