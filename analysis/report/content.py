@@ -66,7 +66,7 @@ from analysis.tables import Tables
 from stimuli.papers import papers
 
 if TYPE_CHECKING:
-    from analysis.figures.drawing import Drawing, Effect
+    from analysis.figures.drawing import Drawing
 
 
 _NAMES = """
