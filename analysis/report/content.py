@@ -158,7 +158,9 @@ def _in_dictionary(dictionary: Mapping[str, Any], names: Mapping[str, str]) -> d
         given = part["effects"]
         is_nested = name == "regions"
         return part | {
-            "effects": {region: effects(own) for region, own in given.items()} if is_nested else effects(given)
+            "effects": {region: effects(own) for region, own in given.items()}
+            if is_nested
+            else effects(given)
         }
 
     truth = dictionary["truth"] and {name: settings(name, part) for name, part in dictionary["truth"].items()}
