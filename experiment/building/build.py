@@ -45,7 +45,14 @@ from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
 from experiment.lists import ITEM_COLUMNS, conditions, items_of_list, list_ids, possible_orders
 from experiment.media import with_media
-from experiment.shown_steps import ShownSteps, check_shown_steps, check_styles, is_look, styles
+from experiment.shown_steps import (
+    ShownSteps,
+    check_planned_levels,
+    check_shown_steps,
+    check_styles,
+    is_look,
+    styles,
+)
 from experiment.study import Study
 from experiment.study.format import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
@@ -673,6 +680,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     list_ids(study, items)  # raises an error if items lack conditions of a Latin square
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)
+    check_planned_levels(study, items)
     check_styles(study, items)
     orders = possible_orders(study, items)
     return Made(

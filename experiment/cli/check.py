@@ -175,21 +175,22 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
         if plan.measure.scale not in SUGGESTED or (with_people and not design.participants):
             continue
         tests = _tests(plan, plans)
-        values = _numbers(plan, kinds, replace(design, items=_items_within(plan, items)), tests)
+        values = _numbers(plan, kinds, replace(design, items=_items_within(plan, study, items)), tests)
         if values is not None:
             numbers.append(values)
             paragraphs.append(_told(plan, values))
     return SensitivityReport(tuple(paragraphs), tuple(numbers))
 
 
-def _items_within(plan: Plan, items: Sequence[Item]) -> int:
-    """Return the number of test items that a plan's trials show, at the levels to which it is restricted."""
+def _items_within(plan: Plan, study: Study, items: Sequence[Item]) -> int:
+    """Return the number of test items with a trial that takes a plan's measure, at the levels to which it is restricted."""
+    from experiment.shown_steps import items_measured
+
     return len(
         {
             (item.set_name, item.item_id)
-            for item in items
-            if item.role == "test"
-            and all(item.condition.get(factor, level) == level for factor, level in plan.within)
+            for item, levels in items_measured(study, items, plan.measure, plan.trials)
+            if dict(plan.within).items() <= levels.items()
         }
     )
 

@@ -11,6 +11,7 @@ import pytest
 
 from experiment.building import make_items
 from experiment.checking import load_study
+from experiment.cli.check import sensitivity_of
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
@@ -22,6 +23,10 @@ TRIALS = [
     for i in range(12)
 ] + [f"f{i},It rains,It rains,Rain number {i}?,{'Yes' if i % 2 else 'No'},filler" for i in range(24)]
 FACTOR = "plausibility: [plausible, implausible]"
+PLAN = (
+    "}\nparticipants: {wanted: 30}\nanalysis: {planned: {p: {measure: correct, compare: plausibility, between: [human]}, "
+    "q: {measure: reading_time, compare: plausibility, between: [human]}}"
+)
 CHOOSE = '{show: question, keys: {"Yes": j, "No": f}, only: %s}'
 
 
@@ -150,6 +155,24 @@ def test_names_that_no_item_has_and_items_without_an_answer_are_told_together(ma
 def test_a_step_that_no_trial_has_is_refused(make):
     with pytest.raises(UserError, match=r"only: .*choose"):
         make_items(make("{role: nobody}"))
+
+
+@pytest.mark.parametrize(
+    ("only", "lacking"),
+    [("{role: filler}", "plausible, implausible"), ("{plausibility: plausible}", "implausible")],
+)
+def test_a_plan_whose_levels_are_never_asked_about_is_refused(make, only, lacking):
+    loaded = make(only, design=PLAN)
+    with pytest.raises(
+        UserError, match=rf"analysis.planned.p: correct .* no test item at {lacking} has a step"
+    ):
+        make_items(loaded)
+
+
+def test_the_sensitivity_of_a_question_is_that_of_the_items_that_are_asked(make):
+    loaded = make("33%", design=PLAN)
+    (of_answers, of_times) = sensitivity_of(loaded, make_items(loaded).items).numbers
+    assert (of_answers["items"], of_times["items"]) == (4, 12)
 
 
 def test_a_style_is_a_value_or_that_of_the_version(make, tmp_path):
