@@ -18,6 +18,7 @@ from experiment.building.material_context import (
     Made,
     answering_steps,
     cells_left_empty,
+    check_shown_columns,
     compared_columns,
     in_design,
     item_design,
@@ -805,6 +806,7 @@ def read_rows(
         language=study.language,
     )
     remarks += table.description.lines()
+    check_shown_columns(study, file.name, table.description.columns)
     remarks += [
         f"  note: {remark}"
         for remark in unread_columns(file.name, table.description.columns, known_columns(study))

@@ -22,7 +22,7 @@ from jsonschema.exceptions import ValidationError
 from analysis.plan import PLANNABLE
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource
 from experiment.trials import TrialType, step_schema, step_settings_schema
-from experiment.trials.own import own_measures
+from experiment.trials.own import own_measures, unplanned
 from stimuli.errors import UserError, nearest
 from stimuli.papers import papers
 
@@ -121,7 +121,10 @@ def validator_with(own: Mapping[str, TrialType], unreadable: Collection[str] = (
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
     of_levels = step_settings_schema(own)
     schema["$defs"] |= {
-        "measure": {"enum": [*PLANNABLE, *own_measures(own)]},
+        # what a type with errors records is not known, so a plan may measure it
+        "measure": {}
+        if unreadable
+        else {"enum": [*PLANNABLE, *own_measures(own)], "unplanned": unplanned(own)},
         "step": step_schema(own),
         "step_settings": of_levels,
     }
@@ -162,7 +165,12 @@ def check_format(
         faults.found.append(UserError(message))
         faults.broken += _broken(error, path)
     if unreadable:
+        planned = (
+            data.get("analysis", {}).get("planned", {}) if isinstance(data.get("analysis"), dict) else {}
+        )
+        of_plans = planned if isinstance(planned, dict) else {}
         faults.broken += [("procedure",), ("design",)]
+        faults.broken += [("analysis", "planned", name, "measure") for name in of_plans]
 
 
 def schema_faults(
@@ -261,6 +269,8 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
     if error.validator == "enum" or error.validator == "const":
         if instance in ("boundary", "preview") and path[-1] == "as":
             return f"{place} is {value}, which {_GAZE}"
+        if str(instance) in schema.get("unplanned", {}):
+            return f"{place} is {value}, {schema['unplanned'][instance]}; a plan measures single numbers"
         allowed = [str(option) for option in (rule if error.validator == "enum" else [rule])]
         close = SYNONYMS.get(str(instance).lower()) or nearest(str(instance), allowed)
         hint = f" Did you mean {close!r}?" if close in allowed else ""
@@ -312,6 +322,16 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         return f"{place} names the level {twice!r} twice"
     if error.validator == "maxProperties":
         return f"{place} has {len(instance)} entries; one per step of the list (put a `-` before each)"
+    if error.schema is False:
+        return f"{place} is {value}, and it has no such setting here; take it out"
+    if error.validator in ("minItems", "minProperties", "minLength"):
+        needed = "text" if error.validator == "minLength" and rule == 1 else f"at least {rule}"
+        return f"{place} is {value if instance else 'empty'}; it needs {needed}"
+    if error.validator in ("maxItems", "maxLength"):
+        return f"{place} has {len(instance)}; it can have at most {rule}"
+    if error.validator == "uniqueItems":
+        twice = next(one for one in instance if instance.count(one) > 1)
+        return f"{place} names {json.dumps(twice, ensure_ascii=False)} twice"
     return f"{place}: {error.message}"
 
 

@@ -54,7 +54,6 @@ from stimuli.scramble.types import parse_operation
 
 WORDS: Mapping[str, Any] = json.loads(resources.files(__package__).joinpath("words.json").read_text("utf-8"))
 """Words for describing a study; verbs in the present tense before a study, in the past tense for its Method section."""
-NO_RULE_ON_CHECKS = str(WORDS["no_rule_on_checks"])
 _TOGETHER = 3
 """Smallest number of models with the same description that share one sentence."""
 
@@ -215,8 +214,8 @@ def _held_against(
     }
 
 
-def has_unruled_checks(study: Study) -> bool:
-    """Return whether a study has instructed-response checks, in blocks or among rows of questions, without a rule on them."""
+def unruled_checks(study: Study) -> str:
+    """Return a sentence on the instructed-response checks, in blocks or among rows of questions, that no rule is on; empty without."""
     rules: Mapping[str, Any] = study.get("analysis", "exclude", "sessions", default={})
     screens = study.get("procedure", default=[])
     in_blocks = any(screen.get("block", {}).get("attention_checks") for screen in screens)
@@ -227,9 +226,12 @@ def has_unruled_checks(study: Study) -> bool:
         if given["type"] == MATRIX
         for row in matrix_rows(study, name, given)
     )
-    return (in_blocks and "attention_checks_failed" not in rules) or (
-        in_questions and "question_checks_failed" not in rules
-    )
+    there = {"attention_checks_failed": in_blocks, "question_checks_failed": in_questions}
+    unruled = [sign for sign, is_there in there.items() if is_there and sign not in rules]
+    if not unruled:
+        return ""
+    which = "all" if len(unruled) == sum(there.values()) else unruled[0]
+    return str(WORDS["no_rule_on_checks"]).format(checks=WORDS["checks"][which])
 
 
 def _left_out(study: Study) -> str:
@@ -239,9 +241,7 @@ def _left_out(study: Study) -> str:
     sentences = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
     if plan.exclude.get("sessions"):
         sentences.append("Sessions are excluded on the dashboard only.")
-    if has_unruled_checks(study):
-        sentences.append(NO_RULE_ON_CHECKS)
-    return " ".join(sentences)
+    return " ".join(filter(None, [*sentences, unruled_checks(study)]))
 
 
 def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[str, int]:

@@ -175,6 +175,13 @@ def test_the_sensitivity_of_a_question_is_that_of_the_items_that_are_asked(make)
     assert (of_answers["items"], of_times["items"]) == (4, 12)
 
 
+def test_a_misspelt_field_is_told_where_the_study_shows_it(make):
+    rows = [f"{row},x" for row in TRIALS]
+    loaded = make("50%", rows, HEAD.replace("\n", ",scene\n"), first="- read: {show: [scen, sentence]}")
+    with pytest.raises(UserError, match=r"read shows 'scen', .*did you mean 'scene'\?\n  Write 'scene' here"):
+        make_items(loaded)
+
+
 def test_a_style_is_a_value_or_that_of_the_version(make, tmp_path):
     make("33%")
     rows = [
