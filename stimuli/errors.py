@@ -41,10 +41,10 @@ def reason_of(error: Exception) -> str:
     return (error.message if isinstance(error, UserError) else str(error)).rstrip(". ")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to a misspelt one, or None if none is similar."""
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name closest to a misspelt one, or None if none is similar (from 0 to 1)."""
     options = list(known)
-    matches = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=cutoff)
     return next((o for o in options if o.lower() == matches[0]), None) if matches else None
 
 

@@ -365,8 +365,10 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.registering import check_factor_names, check_own_formulas
     from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
+    from experiment.exporting.dictionary import TRUTH_FILE
     from experiment.integrity.build_provenance import changed_since_build
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
+    from experiment.simulated import read_truth
     from experiment.study.screens import check_consent_first
     from experiment.study.study import ITEMS
     from experiment.study.yaml_source import Faults, factor_settings
@@ -380,6 +382,9 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     faults.check(
         check_own_formulas, loaded, reads=[("analysis", "planned"), *factor_settings(), ("models", "who")]
     )
+    if (truth := loaded.folder / TRUTH_FILE).is_file():
+        reads = [*factor_settings(), ("materials", "regions"), ("procedure",)]
+        faults.check(read_truth, truth, loaded, reads=reads)
     if faults.found:
         check_tables(loaded, faults)
     faults.report()
