@@ -69,7 +69,7 @@ def error_at(place: str, problem: str, remedy: str, given: str = "", known: Iter
 
 def missing_column(where: str, column: str, there: Iterable[str]) -> UserError:
     """Return the error for a row that lacks a column, with the nearest existing column."""
-    columns = list(there)
+    columns = [name for name in there if not name.startswith("[")]  # those in brackets are ours
     hint = did_you_mean(column, columns)
     return UserError(
         f"{where}: column {column!r} is missing", mend=f"{hint}Columns there: {', '.join(columns)}."

@@ -33,6 +33,7 @@ from experiment.building.tables import (
     items_from_sentences,
     items_from_words,
     lines_of,
+    require_compared_columns,
     sentence_rows,
     sentences,
     table_beside,
@@ -643,14 +644,21 @@ def check_tables(study: Study, faults: Faults) -> None:
 def _check_tables(study: Study, faults: Faults) -> None:
     materials = study.get("materials")
     if "sentences" in materials:
-        faults.check(lambda: sentence_rows(study, path_of(study, "sentences"), [], []))
+        faults.check(_check_sentences, study)
     elif "words" in materials and materials["words"] != ITEMS:
-        faults.check(lambda: word_rows(study, path_of(study, "words"), []))
+        faults.check(
+            lambda: require_compared_columns(study, word_rows(study, path_of(study, "words"), []).rows)
+        )
     elif "words" in (materials.get("lexical_decision") or ()):
         faults.check(lambda: word_rows(study, path_of(study, "lexical_decision", "words"), []))
     for set_name, i, settings in practice_screens(study):
         if "items" in settings:
             faults.check(practice_rows, study, set_name, i, [])
+
+
+def _check_sentences(study: Study) -> None:
+    table, versions = sentence_rows(study, path_of(study, "sentences"), [], [])
+    require_compared_columns(study, table.rows, versions)
 
 
 def _imported(study: Study) -> Made:

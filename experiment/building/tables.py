@@ -31,7 +31,7 @@ from experiment.building.material_context import (
     targets_of,
 )
 from experiment.building.reading import with_chunks, with_foils, without_marks
-from experiment.building.regions import regions_in_words, with_regions, without_region_marks
+from experiment.building.regions import OF_ROW, regions_in_words, with_regions, without_region_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ITEM_COLUMNS, ORDER_NAMES, blocks_of
 from experiment.media import description_of
@@ -440,9 +440,7 @@ def items_from_sentences(study: Study) -> Made:
         for group in groups:
             items += in_design(study, [item for item in made if levels[item.item_id] == group], dict(group))
     rows = {str(row["item"]): row for row in table.rows}
-    of_items = versions.by_item if versions else {}
-    present = set(table.rows[0]).union(*(one.row for of_item in of_items.values() for one in of_item))
-    _require_compared_columns(study, sorted(present))
+    require_compared_columns(study, table.rows, versions)
 
     def row_of(item: Item) -> Mapping[str, Any]:
         of_item = versions.by_item[item.item_id] if versions else ()
@@ -465,8 +463,12 @@ def _levels_of_filler(study: Study, row: Mapping[str, Any]) -> tuple[tuple[str, 
     )
 
 
-def _require_compared_columns(study: Study, present: Sequence[str]) -> None:
+def require_compared_columns(
+    study: Study, rows: Sequence[Mapping[str, Any]], versions: ItemVersions | None = None
+) -> None:
     """Raise an error for a column by which a block is ordered or a step restricted or coloured, and that a table lacks."""
+    of_versions = (one.row for of_item in (versions.by_item if versions else {}).values() for one in of_item)
+    present = set(rows[0] if rows else ()).union(*of_versions) - {OF_ROW}
     for column, place in compared_columns(study).items():
         if column not in present:
             raise unknown_name(f"{place}: name", column, {*study.factors, *ORDER_NAMES, *OF_ITEMS, *present})
@@ -599,7 +601,7 @@ def items_from_words(study: Study) -> Made:
     make = functools.partial(_words, study)
     items, notes = _items(study, rows, make, "words", skipped, key=lambda row: nfc(str(row["word"]).strip()))
     row_by_word = {nfc(str(row["word"]).strip()): row for row in rows}
-    _require_compared_columns(study, list(next(iter(rows), {})))
+    require_compared_columns(study, rows)
     items = with_compared_columns(study, items, lambda item: row_by_word[item.item_id])
     return Made(items, [file], [*remarks, *notes], skipped)
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from experiment.building import make_items
 from experiment.checking import load_study
+from experiment.cli import main
 from experiment.cli.check import sensitivity_of
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of
@@ -173,6 +175,18 @@ def test_the_sensitivity_of_a_question_is_that_of_the_items_that_are_asked(make)
     loaded = make("33%", design=PLAN)
     (of_answers, of_times) = sensitivity_of(loaded, make_items(loaded).items).numbers
     assert (of_answers["items"], of_times["items"]) == (4, 12)
+
+
+def test_a_misspelt_name_is_told_together_with_other_faults_and_ours_are_not_offered(make, tmp_path):
+    rows = [row.replace("washed", "[verb: washed]") for row in TRIALS]
+    make("{plausibilty: plausible}", rows, first="- read: {show: sentence, as: moving_window}")
+    file = tmp_path / "study.yaml"
+    text = file.read_text("utf-8").replace("audit:", "regions: {verb: marked}, audit:")
+    file.write_text(text.replace("title: Asked", "titel: Asked"), "utf-8")
+    told = CliRunner().invoke(main, ["check", str(tmp_path)]).output
+    assert "'titel'" in told or "titel is not a setting" in told
+    assert "name 'plausibilty' is not known" in told and "Did you mean 'plausibility'" in told
+    assert "[regions]" not in told
 
 
 def test_a_misspelt_field_is_told_where_the_study_shows_it(make):
