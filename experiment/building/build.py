@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -62,6 +62,7 @@ from experiment.study.yaml_source import Faults, KeyPath, factor_settings
 from experiment.templates import consent_sentences, consent_source, parts_of, template_folders
 from experiment.trials import NO_KEY, RATED, choice_settings
 from stimuli.audit.audit import Audit, audit_items
+from stimuli.audit.findings import by_set
 from stimuli.audit.page import write_audit
 from stimuli.corpora.tables import CorpusTable, unread_columns
 from stimuli.covariates import Tokenizer, load_tokenizer, token_measures, unavailable
@@ -500,17 +501,41 @@ def _audited(study: Study, made: Made, tokenizer: Tokenizer | None) -> Audit:
     items = _apart(made.items, study.between)
     lists = _together(study, items)
     items = _as_shown(items, study.crossing.steps)
+    offered = _apart(items, _with_several_answers(items, study.crossing.versions))
     items = _with_looks(study, _apart(items, study.crossing.versions))
     return audit_items(
         items,
         language=made.language or study.language,
         tokenizer=tokenizer,
         shortcut=settings.get("shortcut", True),
+        offered=offered,
         seed=study.seed,
         lists=lists and {item_id: f"{condition} in list 1" for item_id, condition in lists.items()},
         every_line=study.get("design", "lists") == "one",
         by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
     )
+
+
+def _with_several_answers(
+    items: Sequence[Item], factors: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """Return the factors whose levels leave an item's answer open: where a level decides it, as that of a match does, is no clue."""
+    several = {
+        name
+        for name, members in by_set(items).items()
+        if len({item.answer for item in members if item.role == "test"}) > 1
+    }
+
+    def decide(names: Iterable[str]) -> bool:
+        answers: dict[tuple[str | None, ...], set[str | None]] = {}
+        for item in items:
+            if item.role == "test" and item.set_name in several:
+                key = (item.set_name, *map(item.condition.get, names))
+                answers.setdefault(key, set()).add(item.answer)
+        return bool(answers) and all(len(given) == 1 for given in answers.values())
+
+    left = {name: levels for name, levels in factors.items() if not decide([name])}
+    return {} if decide(list(left)) else left
 
 
 def _with_looks(study: Study, items: Sequence[Item]) -> list[Item]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from experiment.building import make_items
+from experiment.building import build_study, make_items
 from experiment.checking import load_study
 from experiment.cli import main
 from experiment.cli.check import sensitivity_of
@@ -187,6 +187,17 @@ def test_a_misspelt_name_is_told_together_with_other_faults_and_ours_are_not_off
     assert "'titel'" in told or "titel is not a setting" in told
     assert "name 'plausibilty' is not known" in told and "Did you mean 'plausibility'" in told
     assert "[regions]" not in told
+
+
+def test_an_answer_that_a_version_decides_is_no_clue_in_the_choices(make):
+    head = HEAD.replace("answer", "answer:plausible,answer:implausible")
+    rows = [f"s{i},Her cook washed pan {i},Her cook washed sun {i},Pan {i}?,Yes,No," for i in range(12)]
+    assert not [
+        line for line in build_study(make("{role: test}", rows, head)).audit.problems() if "take" in line
+    ]
+    same = [row.replace("Yes,No", "Yes,Yes") for row in rows]
+    told = build_study(make("{role: test}", same, head)).audit.problems()
+    assert [line for line in told if "“take choice 1” is right for 12 of 12" in line]
 
 
 def test_a_misspelt_field_is_told_where_the_study_shows_it(make):
