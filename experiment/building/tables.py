@@ -44,7 +44,7 @@ from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.tables import CorpusTable, is_plain_text, read_table, unread_columns
 from stimuli.covariates import unavailable
-from stimuli.errors import UserError, together, unknown_name
+from stimuli.errors import UserError, nearest, together, unknown_name
 from stimuli.item import Item
 from stimuli.lexicon import frequent_words
 from stimuli.matching import MatchCandidate, Matched, Missing, Tolerance, match_lists, match_sets
@@ -664,11 +664,28 @@ def _by_rows(
         taken |= {id(row) for row in rows_of_level}
     left = [row for row in rows if id(row) not in taken]
     if left:
-        first = next(iter(left[0].values()))
         remarks.append(
-            f"  note: {len(left)} of {len(rows)} rows are in no level and are left out (first: {first})"
+            f"  note: {len(left)} of {len(rows)} rows are in no level and are left out: {_outside(study, left)}"
         )
     return items
+
+
+def _outside(study: Study, left: Sequence[Mapping[str, Any]], most: int = 3) -> str:
+    """Return the first rows that no level picks, by item, with their cells and the values that these may misspell."""
+    wanted: dict[str, list[str]] = {}
+    for _, values in study.crossing.rows:
+        for column, value in values.items():
+            wanted.setdefault(column, []).append(value)
+    told = []
+    for row in left[:most]:
+        cells = []
+        for column, values in wanted.items():
+            cell = str(row[column])
+            close = None if cell in values else nearest(cell, values)
+            cells.append(f"{column} is {cell!r}" + (f", did you mean {close!r}?" if close else ""))
+        name = next((column for column in ("item", "word") if column in row), None)
+        told.append((f"{name} {row[name]}: " if name else "") + ", ".join(cells))
+    return "; ".join(told) + (" …" if len(left) > most else "")
 
 
 def _few(values: set[str], most: int = 6) -> str:

@@ -145,18 +145,19 @@ async def _go_through(
     token = {"Authorization": f"Bearer {session['token']}"}
     base = f"{api}/sessions/{session['session_id']}"
     done = {(index, attempt) for index, attempt in session["done"]}
-    count = 0
+    count = trials = 0
     for screen in reader.plan(session)["screens"]:
         if screen["kind"] == "questions" and not screen.get("is_answered"):
             await _answer(http, base, reader, screen, token)
         for trial in screen.get("trials", ()):
             payload = reader.answer(trial)
             count += 1
+            trials += STEP_NAME not in trial
             if (trial["trial_index"], 1) not in done:
                 await _post(http, f"{base}/trials", payload, token)
                 await asyncio.sleep(pause)
     await _post(http, f"{base}/finish", {"trials": count}, token)
-    return count
+    return trials
 
 
 async def _answer(

@@ -309,6 +309,9 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         return f"{place} is {value}; it should be {_type_in_words(rule)}"
     if error.validator in ("anyOf", "oneOf") and "description" in schema:
         return f"{place} is {value}; it should be {schema['description']}"
+    if error.validator == "anyOf" and all("type" in form for form in rule):
+        kinds = [kind for form in rule for kind in _kinds(form["type"])]
+        return f"{place} is {value}; it should be {_type_in_words(kinds)}"
     if error.validator == "maxProperties" and path[:2] == ("design", "factors"):
         return f"{place} has {len(instance)} factors; {rule} can be crossed"
     if (
@@ -394,5 +397,8 @@ def _pattern_in_words(pattern: str) -> str:
 def _type_in_words(kind: Any) -> str:
     words = {"object": "a group of settings", "array": "a list", "string": "text", "integer": "a whole number",
              "number": "a number", "boolean": "true or false"}  # fmt: skip
-    kinds = kind if isinstance(kind, list) else [kind]
-    return " or ".join(words.get(k, str(k)) for k in kinds)
+    return " or ".join(words.get(k, str(k)) for k in _kinds(kind))
+
+
+def _kinds(kind: Any) -> list[str]:
+    return kind if isinstance(kind, list) else [kind]

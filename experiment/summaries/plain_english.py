@@ -109,7 +109,7 @@ def tell(
     session = session_told(study, items, plan, numbers)
     length = " ".join(part for part in (f"{session.trials}, {session.length}.", session.limits) if part)
     wanted = (
-        f" {numbers['participants_wanted']} participants are wanted."
+        f" {numbers['participants_wanted']} participants are wanted.{_uneven(numbers)}"
         if numbers["participants_wanted"]
         else ""
     )
@@ -127,6 +127,17 @@ def tell(
     return StudySummary(
         tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, WORDS["past"])
     )
+
+
+def _uneven(numbers: Mapping[str, Any]) -> str:
+    """Return a sentence on lists that the wanted participants cannot fill alike; empty if they can."""
+    wanted, lists = numbers["participants_wanted"], numbers["lists"]
+    if wanted % lists == 0:
+        return ""
+    even = " or ".join(
+        str(number) for number in (wanted - wanted % lists, wanted - wanted % lists + lists) if number
+    )
+    return f" The {lists} lists get unequal numbers of them: {even} fill all lists alike."
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
