@@ -231,6 +231,7 @@ def _numbers(plan: Plan, kinds: dict[str, str], design: Any, tests: tuple[int, i
         least = _of_readers(expected)
         data: dict[str, Any] = {
             "mean": mean if plan.measure.scale == "points" else None,
+            "contrast": {readers: contrast.difference.written for readers, contrast in least.items()},
         } | {
             name: {
                 readers: _shown(getattr(contrast, name), plan.measure, len(contrast.groups))
@@ -292,11 +293,16 @@ def _told(plan: Plan, data: dict[str, Any]) -> str:
         elsewhere = ", ".join(
             f"{_number(other['detectable'][readers])} at {other['mean']:g}%" for other in others
         )
-        listed.append(f"{readers} {_number(value, unit)}" + (f" ({elsewhere})" if elsewhere else ""))
+        of_contrast = f", for {first['contrast'][readers]}" if len(plan.contrasts) > 1 else ""
+        listed.append(
+            f"{readers} {_number(value, unit)}" + (f" ({elsewhere})" if elsewhere else "") + of_contrast
+        )
     lines = [
         f"Sensitivity of {data['plan']} ({people}{data['items']} items{together}; usual variation between participants and items): "
         f"the smallest difference that 80% of such studies find{accuracy_note}: {'; '.join(listed)}."
     ]
+    if len(plan.contrasts) > 1:
+        lines[0] += " The other contrasts of the plan need no larger ones."
     if any(value is None for assumption in data["assumed"] for value in assumption["detectable"].values()):
         lines[0] += " None means that no possible difference is large enough."
     if "equivalence" in first:

@@ -173,7 +173,9 @@ def test_a_plan_whose_levels_are_never_asked_about_is_refused(make, only, lackin
 
 def test_the_sensitivity_of_a_question_is_that_of_the_items_that_are_asked(make):
     loaded = make("33%", design=PLAN)
-    (of_answers, of_times) = sensitivity_of(loaded, make_items(loaded).items).numbers
+    told = sensitivity_of(loaded, make_items(loaded).items)
+    (of_answers, of_times) = told.numbers
+    assert of_times["assumed"][0]["contrast"] == {"human": "implausible - plausible"}
     assert (of_answers["items"], of_times["items"]) == (4, 12)
 
 
