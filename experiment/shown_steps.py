@@ -128,8 +128,9 @@ def _taking(
         elif measure.name == "reading_time" or measure.kind in OF_REGIONS:
             is_taking = kind == "read"
         else:
-            answers = name_of(step) is None and study.trial_type(kind).response is not None
-            is_taking = answers and trials in (None, kind)
+            # a type of the study's own has times also where it takes no answer
+            answers = study.trial_type(kind).response is not None or kind in study.own_types
+            is_taking = name_of(step) is None and (kind == trials if trials else answers)
         if is_taking or measure.of == "models":
             yield settings
 
