@@ -270,7 +270,10 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         if instance in ("boundary", "preview") and path[-1] == "as":
             return f"{place} is {value}, which {_GAZE}"
         if str(instance) in schema.get("unplanned", {}):
-            return f"{place} is {value}, {schema['unplanned'][instance]}; a plan measures single numbers"
+            own = ", ".join(str(name) for name in rule if name not in PLANNABLE) or "its type records none"
+            return (
+                f"{place} is {value}, {schema['unplanned'][instance]}; a plan measures single numbers ({own})"
+            )
         allowed = [str(option) for option in (rule if error.validator == "enum" else [rule])]
         close = SYNONYMS.get(str(instance).lower()) or nearest(str(instance), allowed)
         hint = f" Did you mean {close!r}?" if close in allowed else ""
