@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 
 from analysis.answers import failures_as_wrong, judged
 from analysis.arrays import Array
-from analysis.costs.words import TARGET, region_rows, word_table
+from analysis.costs.words import TARGET, region_rows, used_regions, word_table
 from analysis.factorial import cells_shown
 from analysis.intervals import half_width, wilson
 from analysis.letters import letter_changes
@@ -31,6 +31,7 @@ from analysis.plan import (
     usual_contrasts,
 )
 from analysis.planned import scale_of_ratings
+from analysis.regions import NAMES
 from analysis.results import Analysis, FittedModelResult
 from analysis.tables import Tables
 from stimuli.errors import UserError
@@ -142,7 +143,7 @@ def _recovered_levels(analysis: Analysis, model: FittedModelResult, tables: Tabl
     truth = tables.dictionary["truth"]
     given = _given(measure, tables)
     if measure.region is not None:
-        return list(_recovered_of_region(analysis, given))
+        return list(_recovered_of_region(analysis, given, tables))
     quantity, reference = (measure.name, measure.title, str(given["scale"])), analysis.levels[0]
     of_model = _generated(analysis, tables), factor, analysis.levels, given, truth.get("lapses")
     expected = expected_levels(*of_model)
@@ -185,8 +186,11 @@ def _recovered_interactions(
         levels = {name: CROSSED.join(shown[factor] for factor in name.split(CROSSED)) for name in inside}
         put_in[cell] = sum(float(given["effects"][name].get(level, 0.0)) for name, level in levels.items())
     others = {name: effects for name, effects in given["effects"].items() if name not in inside}
-    expected = put_in
-    if measure.region is None:
+    if measure.region is not None:
+        cells = cells_shown(analysis.rows, crossing.factors).to_numpy()
+        of_changes = _costs_of_changes(analysis.rows, tables, measure.region).groupby(cells).mean()
+        expected = {cell: value + float(of_changes.get(cell, 0.0)) for cell, value in put_in.items()}
+    else:
         rows = _generated(analysis, tables)
         rows = rows.assign(**{crossing.name: cells_shown(rows, crossing.factors)})
         in_cells, lapses = (
@@ -211,12 +215,14 @@ def _recovered_interactions(
             yield Recovered(*quantity, contrast.label, *numbers, put_in=simulated, converged=converged)
 
 
-def _recovered_of_region(analysis: Analysis, given: Mapping[str, Any]) -> Iterator[Recovered]:
+def _recovered_of_region(analysis: Analysis, given: Mapping[str, Any], tables: Tables) -> Iterator[Recovered]:
     """Compare what was added to the log time of every word of a region with the differences of its log times."""
     measure, factor, reference = analysis.plan.measure, analysis.plan.factor, analysis.levels[0]
     own = given["effects"].get(factor, {})
+    of_changes = _costs_of_changes(analysis.rows, tables, str(measure.region))
     expected = {
         level: float(own.get(level, 0.0))
+        + float(of_changes[(analysis.rows[factor] == level).to_numpy()].mean())
         + sum(float(effect.mean()) for _, effect, _ in _other_factors(analysis.rows, factor, given, level))
         for level in analysis.levels
     }
@@ -236,6 +242,43 @@ def _recovered_of_region(analysis: Analysis, given: Mapping[str, Any]) -> Iterat
                 reference,
                 put_in,
             )
+
+
+def _costs_of_changes(rows: pd.DataFrame, tables: Tables, region: str) -> pd.Series[float]:
+    """Return what changed words add to the log time of a region in each row; nan where a change has no known cost."""
+    given = tables.dictionary["truth"].get("words") or {}
+    if not given.get("changed"):
+        return pd.Series(0.0, rows.index)
+    of_items = _costs_of_items(tables, given)
+    cell = [str(name) for name in of_items if name != "cost"]
+    place = [*cell, "region"]
+    found = [batch for batch in used_regions(tables) if NAMES in batch]
+    words = pd.concat([batch[[*place, "shown", "is_changed", NAMES]] for batch in found])
+    words = words.drop_duplicates(place).sort_values(place).merge(of_items, on=cell, how="left")
+    costs = words["cost"].where(words["is_changed"].fillna(False).astype(bool), 0.0)
+    spilled = costs.groupby([words[name] for name in cell], dropna=False).shift(fill_value=0.0)
+    texts = words["shown"].fillna("").astype(str)
+    letters = texts.str.replace(r"\s+", "", regex=True).str.len()
+    intact = float(given["word_ms"]) * texts.str.count(r"\S+") + float(given["letter_ms"]) * letters
+    shift = (costs + float(given["spill_over"]) * spilled).to_numpy(dtype=float)
+    changed = intact.to_numpy(dtype=float) * np.exp(shift)
+    times = words[cell].assign(intact=intact, changed=changed)[_in_region(words, region)]
+    sums = times.groupby(cell, dropna=False).sum(min_count=1).reset_index()
+    of_rows = rows[cell].merge(sums, on=cell, how="left")
+    ratio = (of_rows["changed"] / of_rows["intact"]).to_numpy(dtype=float)
+    return pd.Series(np.log(ratio), rows.index)
+
+
+def _costs_of_items(tables: Tables, given: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the cost of the changed words of each item and condition."""
+    factors = tuple(tables.factors)
+    changes = letter_changes(tables.items, factors)
+    cell = [name for name in ("set", "item_id", *factors) if name in changes and name in tables.trials]
+    return changes[cell].assign(cost=[_cost(change, given) for change in changes.to_dict("records")])
+
+
+def _in_region(rows: pd.DataFrame, region: str) -> pd.Series[bool]:
+    return rows[NAMES].fillna("").astype(str).str.split(",").map(lambda names: region in names).astype(bool)
 
 
 def _generated(analysis: Analysis, tables: Tables) -> pd.DataFrame:
@@ -468,14 +511,13 @@ def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
         return []
     try:
         words = word_table(tables, factor)
-        changes = letter_changes(tables.items, words.factors)
+        cost = _costs_of_items(tables, given)
     except UserError:
         return []
     intact, *levels = words.levels
     if words.words.loc[words.words[factor] == intact, "is_changed"].any():
         return []
-    cell = [name for name in ("set", "item_id", *words.factors) if name in changes]
-    cost = changes[cell].assign(cost=[_cost(change, given) for change in changes.to_dict("records")])
+    cell = [name for name in cost if name != "cost"]
     changed = words.words.loc[words.words["is_changed"], ["set", "item_id", "region"]]
     following = changed.assign(region=changed["region"] + 1, behind=True).drop_duplicates()
     parts = []
@@ -484,7 +526,8 @@ def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
         times = times.merge(cost, on=cell, how="left").merge(
             following, on=["set", "item_id", "region"], how="left"
         )
-        parts.append(times.loc[times["behind"].isna(), ["reader", factor, "rt", "cost"]])
+        times["in_regions"] = _of_regions(times, tables)
+        parts.append(times.loc[times["behind"].isna(), ["reader", factor, "rt", "cost", "in_regions"]])
     rows = pd.concat(parts, ignore_index=True)
     rows["log_rt"] = np.log(rows["rt"])
     results = []
@@ -492,20 +535,32 @@ def recovered_words(tables: Tables, factor: str) -> list[Recovered]:
         rows_of_level = rows[rows[factor] == level]
         if rows_of_level.empty or rows_of_level["cost"].isna().any():
             continue
-        base = rows[rows[factor] == intact].groupby("reader")["log_rt"].mean()
-        of_reader = (
-            rows_of_level.groupby("reader")[["log_rt", "cost"]].mean().join(base.rename("base"), how="inner")
-        )
+        of_intact = rows[rows[factor] == intact].assign(cost=0.0)
+        columns = ["log_rt", "cost", "in_regions"]
+        base, of_level = (part.groupby("reader")[columns].mean() for part in (of_intact, rows_of_level))
+        of_reader = (of_level - base).dropna()
         if len(of_reader) < 2:
             continue
-        differences = (of_reader["log_rt"] - of_reader["base"]).to_numpy(dtype=float)
-        mean, truth = float(differences.mean()), float(of_reader["cost"].mean())
+        differences = of_reader["log_rt"].to_numpy(dtype=float)
+        mean, truth = float(differences.mean()), float((of_reader["cost"] + of_reader["in_regions"]).mean())
         wide = half_width(differences)
         label = f"{level} − {intact}"
         results.append(
             Recovered(MEASURE, TITLE, "log_ms", label, truth, mean, mean - wide, mean + wide, intact)
         )
     return results
+
+
+def _of_regions(rows: pd.DataFrame, tables: Tables) -> pd.Series[float]:
+    """Return what conditions add to the log time of each word by the named regions that it is in."""
+    added = pd.Series(0.0, rows.index)
+    of_regions = (tables.dictionary["truth"].get("regions") or {}).get("effects", {})
+    for region, effects in of_regions.items() if NAMES in rows else ():
+        for name, by_level in effects.items():
+            levels = levels_in(rows, name)
+            if levels is not None:
+                added += levels.map(by_level).astype(float).fillna(0.0) * _in_region(rows, region)
+    return added
 
 
 def _cost(change: Mapping[Any, Any], given: Mapping[str, Any]) -> float:

@@ -10,9 +10,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from experiment.lists import ITEM_COLUMNS, items_of_list, list_ids, steps_of_blocks
+from analysis.plan import OF_REGIONS, Measure
+from experiment.lists import (
+    ITEM_COLUMNS,
+    blocks_of,
+    blocks_showing,
+    is_shown_at,
+    items_of_list,
+    list_ids,
+    steps_of_blocks,
+)
 from experiment.study import Study
-from experiment.trials import NAME, STYLE, TrialType
+from experiment.study.study import PLANNED, planned_analyses
+from experiment.trials import NAME, STYLE, TrialType, name_of
 from stimuli.errors import UserError, together, unknown_name
 from stimuli.item import Item
 from stimuli.seeds import stable_seed
@@ -86,6 +96,72 @@ class ShownSteps:
             )
             chosen += [(item.set_name, item.item_id) for item in evenly(order, share)]
         return frozenset(chosen)
+
+
+def items_measured(
+    study: Study, items: Sequence[Item], measure: Measure, trials: str | None
+) -> Iterator[tuple[Item, dict[str, str]]]:
+    """Yield the test items whose trials have a step that takes a measure, with all levels at which they have it."""
+    shown = ShownSteps(study, items)
+    blocks = [study.get("procedure", place, "block", "trial") for place in blocks_of(study)]
+    taking = [list(_taking(study, steps, measure, trials)) for steps in blocks]
+    for item in items:
+        for number in blocks_showing(study, item.set_name) if item.role == "test" else ():
+            for cell in study.between_cells:
+                between = cell["condition"]
+                if is_shown_at(item, between) and any(
+                    shown.has(settings, item, between) for settings in taking[number]
+                ):
+                    yield item, {**between, **item.condition}
+
+
+def _taking(
+    study: Study, steps: Sequence[Mapping[str, Any]], measure: Measure, trials: str | None
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the settings of the steps of a trial that take a measure."""
+    for step in steps:
+        ((kind, settings),) = step.items()
+        if trials in study.named_steps:
+            is_taking = name_of(step) == trials
+        elif measure.is_own:
+            is_taking = kind in study.own_types and measure.name in study.own_types[kind].columns
+        elif measure.name == "reading_time" or measure.kind in OF_REGIONS:
+            is_taking = kind == "read"
+        else:
+            # a type of the study's own has times also where it takes no answer
+            answers = study.trial_type(kind).response is not None or kind in study.own_types
+            is_taking = name_of(step) is None and (kind == trials if trials else answers)
+        if is_taking or measure.of == "models":
+            yield settings
+
+
+def check_planned_levels(study: Study, items: Sequence[Item]) -> None:
+    """Raise an error for each planned analysis with a level at which no trial has the step that takes its measure."""
+    faults = []
+    for analysis in planned_analyses(study):
+        for measure in dict.fromkeys(analysis.measures.values()):
+            having = [levels for _, levels in items_measured(study, items, measure, analysis.trials)]
+            having = [levels for levels in having if analysis.within.items() <= levels.items()]
+            for factor, levels in analysis.levels_of.items():
+                made = {item.condition.get(factor) for item in items if item.role == "test"} | {
+                    *study.between.get(factor, ())
+                }
+                lacking = [
+                    level
+                    for level in levels
+                    if level in made and level not in {at.get(factor) for at in having}
+                ]
+                if lacking:
+                    named = ", ".join(lacking)
+                    faults.append(
+                        UserError(
+                            f"{study.place(*PLANNED, analysis.name)}: {measure.name} is compared between levels of {factor}, and "
+                            f"no test item at {named} has a step that takes it",
+                            mend=f"Let `only` show the step at {named} too, or leave {named} out of the analysis (levels).",
+                        )
+                    )
+    if faults:
+        raise together(faults)
 
 
 def evenly(items: Sequence[Item], share: float) -> list[Item]:

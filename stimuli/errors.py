@@ -41,10 +41,10 @@ def reason_of(error: Exception) -> str:
     return (error.message if isinstance(error, UserError) else str(error)).rstrip(". ")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name closest to a misspelt one, or None if none is similar."""
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """Return the known name closest to a misspelt one, or None if none is similar (from 0 to 1)."""
     options = list(known)
-    matches = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=0.6)
+    matches = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=cutoff)
     return next((o for o in options if o.lower() == matches[0]), None) if matches else None
 
 
@@ -69,7 +69,7 @@ def error_at(place: str, problem: str, remedy: str, given: str = "", known: Iter
 
 def missing_column(where: str, column: str, there: Iterable[str]) -> UserError:
     """Return the error for a row that lacks a column, with the nearest existing column."""
-    columns = list(there)
+    columns = [name for name in there if not name.startswith("[")]  # those in brackets are ours
     hint = did_you_mean(column, columns)
     return UserError(
         f"{where}: column {column!r} is missing", mend=f"{hint}Columns there: {', '.join(columns)}."

@@ -378,7 +378,18 @@ def _no_contrast(text: str, levels: Levels) -> PlanFault:
         if given
         else "it must be the difference of two levels of one factor"
     )
+    read_as = next((level for level in all_levels if _is_number(level) and _is_number(given, level)), None)
+    if read_as is not None:
+        forms = f"`{given}` was read as the number {read_as}: write it in quotes in the design to keep it as it is. {forms}"
     return PlanFault(f" is {text!r}; {reason}", f"{forms}; {listing}.", given=given, known=all_levels)
+
+
+def _is_number(text: str, other: str = "") -> bool:
+    """Return whether a text is a number, and the same one as another if that is given."""
+    try:
+        return float(text) == float(other or text)
+    except ValueError:
+        return False
 
 
 def planned_differences(

@@ -140,7 +140,7 @@ def _in_dictionary(dictionary: Mapping[str, Any], names: Mapping[str, str]) -> d
                 renamed[key] = compared(value)
             elif key in ("formula", "fallback") and value:
                 renamed[key] = variables.sub(variable, value)
-            elif key in ("within", "levels") and isinstance(value, dict):
+            elif key in ("within", "levels", "coding") and isinstance(value, dict):
                 renamed[key] = keys(value)
         return renamed
 
@@ -150,10 +150,20 @@ def _in_dictionary(dictionary: Mapping[str, Any], names: Mapping[str, str]) -> d
             for factor, value in simulated.items()
         }
 
-    truth = dictionary["truth"] and {
-        name: part | ({"effects": effects(part["effects"])} if isinstance(part.get("effects"), dict) else {})
-        for name, part in dictionary["truth"].items()
-    }
+    def settings(name: str, part: Any) -> Any:
+        if name == "steps":
+            return {step: settings("step", given) for step, given in part.items()}
+        if not isinstance(part, dict) or not isinstance(part.get("effects"), dict):
+            return part
+        given = part["effects"]
+        is_nested = name == "regions"
+        return part | {
+            "effects": {region: effects(own) for region, own in given.items()}
+            if is_nested
+            else effects(given)
+        }
+
+    truth = dictionary["truth"] and {name: settings(name, part) for name, part in dictionary["truth"].items()}
     return {
         **dictionary,
         **{part: keys(dictionary[part]) for part in ("factors", "between") if dictionary.get(part)},

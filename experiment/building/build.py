@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,7 @@ from experiment.building.tables import (
     items_from_sentences,
     items_from_words,
     lines_of,
+    require_compared_columns,
     sentence_rows,
     sentences,
     table_beside,
@@ -45,7 +46,14 @@ from experiment.integrity.freezing import refuse_if_changed
 from experiment.languages import pack_for, pack_languages
 from experiment.lists import ITEM_COLUMNS, conditions, items_of_list, list_ids, possible_orders
 from experiment.media import with_media
-from experiment.shown_steps import ShownSteps, check_shown_steps, check_styles, is_look, styles
+from experiment.shown_steps import (
+    ShownSteps,
+    check_planned_levels,
+    check_shown_steps,
+    check_styles,
+    is_look,
+    styles,
+)
 from experiment.study import Study
 from experiment.study.format import key_remark
 from experiment.study.semantic_checks import kind_of_material, material_kinds
@@ -54,6 +62,7 @@ from experiment.study.yaml_source import Faults, KeyPath, factor_settings
 from experiment.templates import consent_sentences, consent_source, parts_of, template_folders
 from experiment.trials import NO_KEY, RATED, choice_settings
 from stimuli.audit.audit import Audit, audit_items
+from stimuli.audit.findings import by_set
 from stimuli.audit.page import write_audit
 from stimuli.corpora.tables import CorpusTable, unread_columns
 from stimuli.covariates import Tokenizer, load_tokenizer, token_measures, unavailable
@@ -477,12 +486,14 @@ def build_study(study: Study) -> Built:
     items = _apart(made.items, study.between)
     lists = _together(study, items)
     items = _as_shown(items, study.crossing.steps)
+    offered = _apart(items, _with_several_answers(items, study.crossing.versions))
     items = _with_looks(study, _apart(items, study.crossing.versions))
     audit = audit_items(
         items,
         language=made.language or study.language,
         tokenizer=tokenizer,
         shortcut=settings.get("shortcut", True),
+        offered=offered,
         seed=study.seed,
         lists=lists and {item_id: f"{condition} in list 1" for item_id, condition in lists.items()},
         every_line=study.get("design", "lists") == "one",
@@ -498,6 +509,28 @@ def build_study(study: Study) -> Built:
     }
     digest = write_items(file, made.items, meta, content=content)
     return Built(made, file, digest, audit, study.folder / AUDIT / "audit.html")
+
+
+def _with_several_answers(
+    items: Sequence[Item], factors: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """Return the factors whose levels leave an item's answer open: where a level decides it, as that of a match does, is no clue."""
+    several = {
+        name
+        for name, members in by_set(items).items()
+        if len({item.answer for item in members if item.role == "test"}) > 1
+    }
+
+    def decide(names: Iterable[str]) -> bool:
+        answers: dict[tuple[str | None, ...], set[str | None]] = {}
+        for item in items:
+            if item.role == "test" and item.set_name in several:
+                key = (item.set_name, *map(item.condition.get, names))
+                answers.setdefault(key, set()).add(item.answer)
+        return bool(answers) and all(len(given) == 1 for given in answers.values())
+
+    left = {name: levels for name, levels in factors.items() if not decide([name])}
+    return {} if decide(list(left)) else left
 
 
 def _with_looks(study: Study, items: Sequence[Item]) -> list[Item]:
@@ -631,14 +664,21 @@ def check_tables(study: Study, faults: Faults) -> None:
 def _check_tables(study: Study, faults: Faults) -> None:
     materials = study.get("materials")
     if "sentences" in materials:
-        faults.check(lambda: sentence_rows(study, path_of(study, "sentences"), [], []))
+        faults.check(_check_sentences, study)
     elif "words" in materials and materials["words"] != ITEMS:
-        faults.check(lambda: word_rows(study, path_of(study, "words"), []))
+        faults.check(
+            lambda: require_compared_columns(study, word_rows(study, path_of(study, "words"), []).rows)
+        )
     elif "words" in (materials.get("lexical_decision") or ()):
         faults.check(lambda: word_rows(study, path_of(study, "lexical_decision", "words"), []))
     for set_name, i, settings in practice_screens(study):
         if "items" in settings:
             faults.check(practice_rows, study, set_name, i, [])
+
+
+def _check_sentences(study: Study) -> None:
+    table, versions = sentence_rows(study, path_of(study, "sentences"), [], [])
+    require_compared_columns(study, table.rows, versions)
 
 
 def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
@@ -663,6 +703,7 @@ def _made(study: Study, tokenizer: Tokenizer | None) -> Made:
     list_ids(study, items)  # raises an error if items lack conditions of a Latin square
     _require_answerable(study, items)
     restricted = check_shown_steps(study, items)
+    check_planned_levels(study, items)
     check_styles(study, items)
     orders = possible_orders(study, items)
     return Made(

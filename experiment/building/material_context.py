@@ -18,6 +18,7 @@ from experiment.shown_steps import OF_ITEMS, is_look, is_share, names_of, restri
 from experiment.study import Study
 from experiment.study.factors import levels_of
 from experiment.trials import NAME, answering_step
+from stimuli.corpora.tables import misspelt
 from stimuli.errors import UserError
 from stimuli.item import Item
 from stimuli.recipes.conditions import ItemDesign
@@ -155,6 +156,23 @@ def known_columns(study: Study, set_name: str | None = None) -> list[str]:
     columns += materials.get("match", {}).get("on", ())
     columns += [*compared_columns(study), *keys_of_named(study)]
     return list(dict.fromkeys(columns))
+
+
+def check_shown_columns(study: Study, file: str, columns: Collection[str]) -> None:
+    """Raise an error for a field that a step shows, if a table has columns that nothing reads under a similar name."""
+    known = known_columns(study)
+    unread = {column.partition(":")[0] for column in columns if column not in known}
+    for path, kind, settings in steps_of_blocks(study):
+        for name in _fields_of(study, kind, settings):
+            is_there = any(name == column.partition(":")[0] for column in columns)
+            meant = (
+                None if is_there or name in itertools.chain(*OWN_COLUMNS.values()) else misspelt(name, unread)
+            )
+            if meant is not None:
+                raise UserError(
+                    f"{study.place(*path)} shows {name!r}, and {file} has no such column; did you mean {meant!r}?",
+                    mend=f"Write {meant!r} here, or {name!r} at the head of the column.",
+                )
 
 
 def compared_columns(study: Study) -> dict[str, str]:

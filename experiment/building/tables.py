@@ -18,6 +18,7 @@ from experiment.building.material_context import (
     Made,
     answering_steps,
     cells_left_empty,
+    check_shown_columns,
     compared_columns,
     in_design,
     item_design,
@@ -30,7 +31,7 @@ from experiment.building.material_context import (
     targets_of,
 )
 from experiment.building.reading import with_chunks, with_foils, without_marks
-from experiment.building.regions import regions_in_words, with_regions, without_region_marks
+from experiment.building.regions import OF_ROW, regions_in_words, with_regions, without_region_marks
 from experiment.building.versions import ItemVersions, combinations, item_versions
 from experiment.lists import ITEM_COLUMNS, ORDER_NAMES, blocks_of
 from experiment.media import description_of
@@ -43,7 +44,7 @@ from stimuli.corpora import Loaded, Record, corpora, load_corpus, subset
 from stimuli.corpora.realtimeqa import recovery_sentences
 from stimuli.corpora.tables import CorpusTable, is_plain_text, read_table, unread_columns
 from stimuli.covariates import unavailable
-from stimuli.errors import UserError, together, unknown_name
+from stimuli.errors import UserError, nearest, together, unknown_name
 from stimuli.item import Item
 from stimuli.lexicon import frequent_words
 from stimuli.matching import MatchCandidate, Matched, Missing, Tolerance, match_lists, match_sets
@@ -439,9 +440,7 @@ def items_from_sentences(study: Study) -> Made:
         for group in groups:
             items += in_design(study, [item for item in made if levels[item.item_id] == group], dict(group))
     rows = {str(row["item"]): row for row in table.rows}
-    of_items = versions.by_item if versions else {}
-    present = set(table.rows[0]).union(*(one.row for of_item in of_items.values() for one in of_item))
-    _require_compared_columns(study, sorted(present))
+    require_compared_columns(study, table.rows, versions)
 
     def row_of(item: Item) -> Mapping[str, Any]:
         of_item = versions.by_item[item.item_id] if versions else ()
@@ -464,8 +463,12 @@ def _levels_of_filler(study: Study, row: Mapping[str, Any]) -> tuple[tuple[str, 
     )
 
 
-def _require_compared_columns(study: Study, present: Sequence[str]) -> None:
+def require_compared_columns(
+    study: Study, rows: Sequence[Mapping[str, Any]], versions: ItemVersions | None = None
+) -> None:
     """Raise an error for a column by which a block is ordered or a step restricted or coloured, and that a table lacks."""
+    of_versions = (one.row for of_item in (versions.by_item if versions else {}).values() for one in of_item)
+    present = set(rows[0] if rows else ()).union(*of_versions) - {OF_ROW}
     for column, place in compared_columns(study).items():
         if column not in present:
             raise unknown_name(f"{place}: name", column, {*study.factors, *ORDER_NAMES, *OF_ITEMS, *present})
@@ -598,7 +601,7 @@ def items_from_words(study: Study) -> Made:
     make = functools.partial(_words, study)
     items, notes = _items(study, rows, make, "words", skipped, key=lambda row: nfc(str(row["word"]).strip()))
     row_by_word = {nfc(str(row["word"]).strip()): row for row in rows}
-    _require_compared_columns(study, list(next(iter(rows), {})))
+    require_compared_columns(study, rows)
     items = with_compared_columns(study, items, lambda item: row_by_word[item.item_id])
     return Made(items, [file], [*remarks, *notes], skipped)
 
@@ -661,11 +664,28 @@ def _by_rows(
         taken |= {id(row) for row in rows_of_level}
     left = [row for row in rows if id(row) not in taken]
     if left:
-        first = next(iter(left[0].values()))
         remarks.append(
-            f"  note: {len(left)} of {len(rows)} rows are in no level and are left out (first: {first})"
+            f"  note: {len(left)} of {len(rows)} rows are in no level and are left out: {_outside(study, left)}"
         )
     return items
+
+
+def _outside(study: Study, left: Sequence[Mapping[str, Any]], most: int = 3) -> str:
+    """Return the first rows that no level picks, by item, with their cells and the values that these may misspell."""
+    wanted: dict[str, list[str]] = {}
+    for _, values in study.crossing.rows:
+        for column, value in values.items():
+            wanted.setdefault(column, []).append(value)
+    told = []
+    for row in left[:most]:
+        cells = []
+        for column, values in wanted.items():
+            cell = str(row[column])
+            close = None if cell in values else nearest(cell, values)
+            cells.append(f"{column} is {cell!r}" + (f", did you mean {close!r}?" if close else ""))
+        name = next((column for column in ("item", "word") if column in row), None)
+        told.append((f"{name} {row[name]}: " if name else "") + ", ".join(cells))
+    return "; ".join(told) + (" …" if len(left) > most else "")
 
 
 def _few(values: set[str], most: int = 6) -> str:
@@ -805,6 +825,7 @@ def read_rows(
         language=study.language,
     )
     remarks += table.description.lines()
+    check_shown_columns(study, file.name, table.description.columns)
     remarks += [
         f"  note: {remark}"
         for remark in unread_columns(file.name, table.description.columns, known_columns(study))

@@ -195,21 +195,22 @@ def sensitivity_of(study: Study, items: Sequence[Item]) -> SensitivityReport:
         if plan.measure.scale not in SUGGESTED or (with_people and not design.participants):
             continue
         tests = _tests(plan, plans)
-        values = _numbers(plan, kinds, replace(design, items=_items_within(plan, items)), tests)
+        values = _numbers(plan, kinds, replace(design, items=_items_within(plan, study, items)), tests)
         if values is not None:
             numbers.append(values)
             paragraphs.append(_told(plan, values))
     return SensitivityReport(tuple(paragraphs), tuple(numbers))
 
 
-def _items_within(plan: Plan, items: Sequence[Item]) -> int:
-    """Return the number of test items that a plan's trials show, at the levels to which it is restricted."""
+def _items_within(plan: Plan, study: Study, items: Sequence[Item]) -> int:
+    """Return the number of test items with a trial that takes a plan's measure, at the levels to which it is restricted."""
+    from experiment.shown_steps import items_measured
+
     return len(
         {
             (item.set_name, item.item_id)
-            for item in items
-            if item.role == "test"
-            and all(item.condition.get(factor, level) == level for factor, level in plan.within)
+            for item, levels in items_measured(study, items, plan.measure, plan.trials)
+            if dict(plan.within).items() <= levels.items()
         }
     )
 
@@ -250,6 +251,7 @@ def _numbers(plan: Plan, kinds: dict[str, str], design: Any, tests: tuple[int, i
         least = _of_readers(expected)
         data: dict[str, Any] = {
             "mean": mean if plan.measure.scale == "points" else None,
+            "contrast": {readers: contrast.difference.written for readers, contrast in least.items()},
         } | {
             name: {
                 readers: _shown(getattr(contrast, name), plan.measure, len(contrast.groups))
@@ -311,11 +313,16 @@ def _told(plan: Plan, data: dict[str, Any]) -> str:
         elsewhere = ", ".join(
             f"{_number(other['detectable'][readers])} at {other['mean']:g}%" for other in others
         )
-        listed.append(f"{readers} {_number(value, unit)}" + (f" ({elsewhere})" if elsewhere else ""))
+        of_contrast = f", for {first['contrast'][readers]}" if len(plan.contrasts) > 1 else ""
+        listed.append(
+            f"{readers} {_number(value, unit)}" + (f" ({elsewhere})" if elsewhere else "") + of_contrast
+        )
     lines = [
         f"Sensitivity of {data['plan']} ({people}{data['items']} items{together}; usual variation between participants and items): "
         f"the smallest difference that 80% of such studies find{accuracy_note}: {'; '.join(listed)}."
     ]
+    if len(plan.contrasts) > 1:
+        lines[0] += " The other contrasts of the plan need no larger ones."
     if any(value is None for assumption in data["assumed"] for value in assumption["detectable"].values()):
         lines[0] += " None means that no possible difference is large enough."
     if "equivalence" in first:
@@ -384,8 +391,10 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     from experiment.cli.registering import check_factor_names, check_own_formulas
     from experiment.cli.terminal import wrapped
     from experiment.configuration import config_file, read_config
+    from experiment.exporting.dictionary import TRUTH_FILE
     from experiment.integrity.build_provenance import changed_since_build
     from experiment.people.recruitment.codes import missing_lines, recruitment_for
+    from experiment.simulated import read_truth
     from experiment.study.screens import check_consent_first
     from experiment.study.study import ITEMS
     from experiment.study.yaml_source import Faults, factor_settings
@@ -400,6 +409,9 @@ def check(study: Path, explain: bool, probe: bool, as_json: bool) -> None:
     faults.check(
         check_own_formulas, loaded, reads=[("analysis", "planned"), *factor_settings(), ("models", "who")]
     )
+    if (truth := loaded.folder / TRUTH_FILE).is_file():
+        reads = [*factor_settings(), ("materials", "regions"), ("procedure",)]
+        faults.check(read_truth, truth, loaded, reads=reads)
     if faults.found:
         check_tables(loaded, faults)
     faults.report()

@@ -215,7 +215,7 @@ def simulate(study: Path, readers: int, truth: Path | None) -> None:
 
     loaded = load_study(study)
     _ = loaded.items
-    given = read_truth(truth or loaded.folder / TRUTH_FILE)
+    given = read_truth(truth or loaded.folder / TRUTH_FILE, loaded)
     with own_store(loaded) as store:
         first = begin_at(store, loaded.id)
         with LocalServer(loaded, store) as server, WorkProgress("readers") as progress:

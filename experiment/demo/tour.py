@@ -33,7 +33,7 @@ def make_study(folder: Path) -> None:
 
 def fill(study: Study, links: Links, *, readers: int, pause: float, told: Callable[[int], None]) -> int:
     """Send the demonstration's readers through the participant interface; return the number of trials acknowledged."""
-    truth = read_truth(study.folder / TRUTH_FILE)
+    truth = read_truth(study.folder / TRUTH_FILE, study)
     entrance = simulated.StudyEntrance(links.api, links.simulated)
     return simulated.fill(study, truth, entrance, range(1, readers + 1), pause=pause, told=told)
 

@@ -26,6 +26,7 @@ from experiment.people.pages import (
     script_json,
     send_media,
 )
+from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.questions import answer_names
 from experiment.study import Study
 from experiment.trials import UNANSWERED
@@ -68,18 +69,20 @@ class PreviewStudy:
         screens: dict[str, list[dict[str, Any]]] = {}
         for list_id in self.list_ids:
             rows = screens.setdefault(str(list_id), [])
+            number = 0
             for place, screen in enumerate(self.plan(list_id, 1)["screens"]):
                 at = {"screen": place, "kind": screen["kind"]}
                 rows += [{**at, "trial": None}] if "trials" not in screen else []
-                rows += [
-                    {
+                for trial in screen.get("trials", ()):
+                    number += STEP_NAME not in trial
+                    rows.append({
                         **at,
                         "trial": trial["trial_index"],
+                        "number": number,  # further answers belong to the trial that asks for them
+                        "step": trial.get(STEP_NAME),
                         "item": f"{trial['set']} {trial['item_id']}",
                         "condition": ", ".join(f"{name}: {of}" for name, of in trial["condition"].items()),
-                    }
-                    for trial in screen.get("trials", ())
-                ]
+                    })  # fmt: skip
         return {"lists": self.list_ids, "variants": self.variants, "screens": screens}
 
 

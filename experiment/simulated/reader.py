@@ -26,7 +26,14 @@ from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.plan_builder import STEP_NAME
 from experiment.procedure.questions import is_eligible
 from experiment.procedure.steps import parts_of, region_lines, region_names
-from experiment.simulated.truth import CROSSED, POSITIONS, GroundTruth, TrueEffects, Typing, level_of
+from experiment.simulated.truth import (
+    POSITIONS,
+    GroundTruth,
+    TrueEffects,
+    Typing,
+    level_of,
+    unknown_names,
+)
 from experiment.store import Store, records
 from experiment.study import Study
 from experiment.study.groups import range_in
@@ -45,7 +52,7 @@ from experiment.trials import (
     presented_ms,
 )
 from experiment.trials.own import simulate_record
-from stimuli.errors import UserError, nearest, unknown_name
+from stimuli.errors import UserError, together
 from stimuli.item import ChangeRecord
 from stimuli.seeds import generator
 
@@ -138,18 +145,19 @@ async def _go_through(
     token = {"Authorization": f"Bearer {session['token']}"}
     base = f"{api}/sessions/{session['session_id']}"
     done = {(index, attempt) for index, attempt in session["done"]}
-    count = 0
+    count = trials = 0
     for screen in reader.plan(session)["screens"]:
         if screen["kind"] == "questions" and not screen.get("is_answered"):
             await _answer(http, base, reader, screen, token)
         for trial in screen.get("trials", ()):
             payload = reader.answer(trial)
             count += 1
+            trials += STEP_NAME not in trial
             if (trial["trial_index"], 1) not in done:
                 await _post(http, f"{base}/trials", payload, token)
                 await asyncio.sleep(pause)
     await _post(http, f"{base}/finish", {"trials": count}, token)
-    return count
+    return trials
 
 
 async def _answer(
@@ -202,7 +210,8 @@ class SimulatedReader:
         self.name = name
         self.study = study
         self.truth = truth
-        _require_known(truth, study)
+        if faults := list(unknown_names(truth, study, "simulated readers")):
+            raise together(faults)
         self.seed = study.seed
         self.items = {_key(item.set_name, item.item_id, item.condition): item for item in study.items}
         self.clock = 1000.0
@@ -534,22 +543,6 @@ class SimulatedReader:
                   if (stands == trial["answer"]) == right]  # fmt: skip
         chosen = chosen or step["labels"]  # no answer is right
         return str(chosen[below(len(chosen))])
-
-
-def _require_known(truth: GroundTruth, study: Study) -> None:
-    """Raise an error for effects of a region or a named step that a study lacks, or of a factor whose name is nearly one of its."""
-    for region in truth.regions.effects:
-        if region not in study.regions:
-            raise unknown_name("simulated readers: effects of a region:", region, study.regions)
-    for step in truth.steps:
-        if step not in study.named_steps:
-            raise unknown_name("simulated readers: steps:", step, study.named_steps)
-    groups = (truth.accuracy, truth.time, truth.rating, *truth.steps.values())
-    effects = [*(group.effects for group in groups if group is not None), *truth.regions.effects.values()]
-    for name in (name for given in effects for factor in given for name in factor.split(CROSSED)):
-        # several studies may share a file, each with some of its factors
-        if name not in study.factors and nearest(name, study.factors) is not None:
-            raise unknown_name("simulated readers: effects of a factor:", name, study.factors)
 
 
 def _ticked(

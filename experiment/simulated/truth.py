@@ -7,14 +7,17 @@ Accuracy is a logit, a rating a normal value on a latent scale; times are logs o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from itertools import pairwise
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stimuli.errors import UserError, unknown_name
+from stimuli.errors import UserError, nearest, together, unknown_name
+
+if TYPE_CHECKING:
+    from experiment.study import Study
 
 POSITIONS = ("initial", "internal", "final", "external")
 
@@ -145,8 +148,11 @@ DEPTHS = {"effects": 2, "changed": 1}
 """Settings that are mappings to numbers, or to such mappings; all others are numbers, thresholds a list of them."""
 
 
-def read_truth(file: Path) -> GroundTruth:
-    """Return the effects of simulated readers in a JSON file; its groups are those of :data:`GROUPS`."""
+def read_truth(file: Path, study: Study | None = None) -> GroundTruth:
+    """Return the effects of simulated readers in a JSON file; its groups are those of :data:`GROUPS`.
+
+    Every fault is reported at once: with ``study``, also names that it lacks.
+    """
     try:
         given = json.loads(file.read_text("utf-8"))
     except FileNotFoundError:
@@ -158,81 +164,134 @@ def read_truth(file: Path) -> GroundTruth:
         raise UserError(f"{file.name} does not say the effects of simulated readers ({error})") from None
     if not isinstance(given, dict):
         raise UserError(f"{file.name} does not say the effects of simulated readers: it is no mapping")
-    for name in given:
-        if name not in (*GROUPS, "questions", "steps", "about"):
-            raise unknown_name(f"{file.name}: group", str(name), (*GROUPS, "questions", "steps"))
-    groups = {name: _group(file.name, name, given[name]) for name in GROUPS if name in given}
+    faults = [
+        unknown_name(f"{file.name}: group", str(name), (*GROUPS, "questions", "steps"))
+        for name in given
+        if name not in (*GROUPS, "questions", "steps", "about")
+    ]
+    groups = {
+        name: _group(file.name, name, given[name], kind, faults)
+        for name, kind in GROUPS.items()
+        if name in given
+    }
     for name in ("accuracy", "time"):
-        if name == "accuracy" and "rating" in groups:
-            groups.setdefault(name, TrueEffects(0.0, {}, 0.0, 0.0))
         if name not in groups:
-            raise UserError(f"{file.name} does not say the effects of simulated readers: it lacks {name!r}")
-    questions, further = _answers(file.name, given.get("questions", {})), given.get("steps", {})
-    if not isinstance(further, dict):
-        raise UserError(
-            f"{file.name}: steps is {further!r}", mend="Write the effects of each step by its name."
-        )
-    steps = {name: _group(file.name, f"steps.{name}", each, TrueRating) for name, each in further.items()}
-    truth = GroundTruth(**groups, questions=questions, steps=steps)
-    if not 0 <= truth.lapses.rate <= 1:
-        raise UserError(f"{file.name}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
-    if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:
-        raise UserError(f"{file.name}: typing.key_ms and typing.word_pause_ms are times, at least 0")
-    for name in ("substituted", "farther"):
-        if getattr(truth.words, name) < 0:
-            raise UserError(
-                f"{file.name}: words.{name} is {getattr(truth.words, name)}; costs are multiplied by at least 0"
-            )
-    for position in truth.words.changed:
-        if position not in POSITIONS:
-            raise unknown_name(f"{file.name}: words.changed:", str(position), POSITIONS)
+            groups[name] = TrueEffects(0.0, {}, 0.0, 0.0)
+            if name == "time" or "rating" not in groups:
+                problem = f"{file.name} does not say the effects of simulated readers: it lacks {name!r}"
+                faults.append(UserError(problem))
+    questions, further = given.get("questions", {}), given.get("steps", {})
+    for name, each in (("questions", questions), ("steps", further)):
+        if not isinstance(each, dict):
+            mend = f"Write the {'answers to' if name == 'questions' else 'effects of'} each {name[:-1]} by its name."
+            faults.append(UserError(f"{file.name}: {name} is {each!r}", mend=mend))
+    answers = _answers(file.name, questions, faults) if isinstance(questions, dict) else {}
+    steps = {
+        name: _group(file.name, f"steps.{name}", each, TrueRating, faults)
+        for name, each in (further.items() if isinstance(further, dict) else ())
+    }
+    truth = GroundTruth(**groups, questions=answers, steps=steps)
+    faults += _out_of_range(file.name, truth)
+    faults += [] if study is None else unknown_names(truth, study, file.name)
+    if faults:
+        raise together(faults)
     return truth
 
 
-def _answers(file: str, given: Any) -> dict[str, list[Any]]:
+def _out_of_range(file: str, truth: GroundTruth) -> Iterator[UserError]:
+    if not 0 <= truth.lapses.rate <= 1:
+        yield UserError(f"{file}: lapses.rate is {truth.lapses.rate}; a share lies between 0 and 1")
+    if truth.typing.key_ms < 0 or truth.typing.word_pause_ms < 0:
+        yield UserError(f"{file}: typing.key_ms and typing.word_pause_ms are times, at least 0")
+    for name in ("substituted", "farther"):
+        if getattr(truth.words, name) < 0:
+            yield UserError(
+                f"{file}: words.{name} is {getattr(truth.words, name)}; costs are multiplied by at least 0"
+            )
+    for position in truth.words.changed:
+        if position not in POSITIONS:
+            yield unknown_name(f"{file}: words.changed:", str(position), POSITIONS)
+
+
+_SLIP = 0.88
+"""Likeness of two levels that differ by a slip: ``internal`` and ``external`` are two levels."""
+
+
+def unknown_names(truth: GroundTruth, study: Study, place: str) -> Iterator[UserError]:
+    """Yield each region and named step that a study lacks, and each factor and level whose name is nearly one of its."""
+    for region in truth.regions.effects:
+        if region not in study.regions:
+            yield unknown_name(f"{place}: effects of a region:", region, study.regions)
+    for step in truth.steps:
+        if step not in study.named_steps:
+            yield unknown_name(f"{place}: steps:", step, study.named_steps)
+    groups = (truth.accuracy, truth.time, truth.rating, *truth.steps.values())
+    effects = [*(group.effects for group in groups if group is not None), *truth.regions.effects.values()]
+    told = set()
+    for crossed, levels in (pair for given in effects for pair in given.items()):
+        names = crossed.split(CROSSED)
+        given_levels = [level.split(CROSSED) for level in levels]
+        wanted = [("factor", name, study.factors, 0.6) for name in names]
+        wanted += [
+            (f"level of {name}", level, study.factors[name], _SLIP)
+            for parts in given_levels
+            for name, level in zip(names, parts, strict=False)
+            if name in study.factors
+        ]
+        for kind, name, known, cutoff in wanted:
+            # several studies may share a file, each with some of its factors and levels
+            if name not in known and (kind, name) not in told and nearest(name, known, cutoff):
+                told.add((kind, name))
+                yield unknown_name(f"{place}: effects of a {kind}:", name, known)
+
+
+def _answers(file: str, given: Mapping[str, Any], faults: list[UserError]) -> dict[str, list[Any]]:
     """Return the answers to each question, from one answer or a list of them."""
-    if not isinstance(given, dict):
-        raise UserError(
-            f"{file}: questions is {given!r}", mend="Write the answers to each question by its name."
-        )
     answers = {str(name): value if isinstance(value, list) else [value] for name, value in given.items()}
     for name, values in answers.items():
         if not values or not all(isinstance(value, str | int | float) for value in values):
-            raise UserError(
-                f"{file}: questions.{name} is {given[name]!r}", mend="Write one answer, or a list of several."
-            )
+            problem = f"{file}: questions.{name} is {given[name]!r}"
+            faults.append(UserError(problem, mend="Write one answer, or a list of several."))
     return answers
 
 
-def _group(file: str, name: str, given: Any, kind: Any = None) -> Any:
-    kind = kind or GROUPS[name]
+def _group(file: str, name: str, given: Any, kind: Any, faults: list[UserError]) -> Any:
+    """Return the valid settings of a group, without effect where they are missing; add what is wrong to ``faults``."""
     if not isinstance(given, dict):
-        raise UserError(f"{file}: {name} is {given!r}, not a mapping of settings")
-    setting_names = {setting.name for setting in fields(kind)}
-    settings = {key: value for key, value in given.items() if key != "scale"}
-    for key in settings:
-        if key not in setting_names:
-            raise unknown_name(f"{file}: {name}:", str(key), setting_names)
-    for setting in fields(kind):
-        if setting.name not in settings:
-            if setting.default is MISSING and setting.default_factory is MISSING:
-                raise UserError(
-                    f"{file}: {name} lacks {setting.name!r}",
-                    mend=f"Write {'effects of each level, {} for none' if setting.name == 'effects' else 'a number; 0 for none'}.",
-                )
-        elif setting.name == "thresholds":
-            _require_thresholds(f"{file}: {name}.thresholds", settings["thresholds"])
-        else:
-            _require_numbers(
-                f"{file}: {name}.{setting.name}",
-                settings[setting.name],
-                DEPTHS.get(setting.name, 0) + (name == "regions"),
-            )
-    given_effects = settings.get("effects", {})
-    for effects in given_effects.values() if name == "regions" else (given_effects,):
-        for factor, levels in effects.items():
-            _require_combinations(f"{file}: {name}.effects", factor, levels)
+        faults.append(UserError(f"{file}: {name} is {given!r}, not a mapping of settings"))
+        return _group(file, name, {}, kind, [])
+    known = {setting.name: setting for setting in fields(kind)}
+    faults += [
+        unknown_name(f"{file}: {name}:", str(key), known)
+        for key in given
+        if key not in known and key != "scale"
+    ]
+    settings = {}
+    for key, setting in known.items():
+        is_required = setting.default is MISSING and setting.default_factory is MISSING
+        if key in given:
+            try:
+                _require_setting(f"{file}: {name}", key, given[key], name == "regions")
+                settings[key] = given[key]
+            except UserError as fault:
+                faults.append(fault)
+        elif is_required:
+            mend = f"Write {'effects of each level, {} for none' if key == 'effects' else 'a number; 0 for none'}."
+            faults.append(UserError(f"{file}: {name} lacks {key!r}", mend=mend))
+        if is_required and key not in settings:
+            settings[key] = {} if key == "effects" else 0.0
     return kind(**settings)
+
+
+def _require_setting(place: str, key: str, given: Any, is_of_regions: bool) -> None:
+    """Raise an error unless a setting has the form of its kind."""
+    if key == "thresholds":
+        _require_thresholds(f"{place}.thresholds", given)
+        return
+    _require_numbers(f"{place}.{key}", given, DEPTHS.get(key, 0) + is_of_regions)
+    for effects in (given.values() if is_of_regions else (given,)) if key == "effects" else ():
+        for factor, levels in effects.items():
+            _require_combinations(f"{place}.effects", factor, levels)
 
 
 def _require_combinations(place: str, factor: str, levels: Mapping[str, float]) -> None:

@@ -22,7 +22,7 @@ from jsonschema.exceptions import ValidationError
 from analysis.plan import PLANNABLE
 from experiment.study.yaml_source import Faults, KeyPath, YamlSource
 from experiment.trials import TrialType, step_schema, step_settings_schema
-from experiment.trials.own import own_measures
+from experiment.trials.own import own_measures, unplanned
 from stimuli.errors import UserError, nearest
 from stimuli.papers import papers
 
@@ -121,7 +121,10 @@ def validator_with(own: Mapping[str, TrialType], unreadable: Collection[str] = (
     schema = json.loads(resources.files(__package__).joinpath("study.schema.json").read_text("utf-8"))
     of_levels = step_settings_schema(own)
     schema["$defs"] |= {
-        "measure": {"enum": [*PLANNABLE, *own_measures(own)]},
+        # what a type with errors records is not known, so a plan may measure it
+        "measure": {}
+        if unreadable
+        else {"enum": [*PLANNABLE, *own_measures(own)], "unplanned": unplanned(own)},
         "step": step_schema(own),
         "step_settings": of_levels,
     }
@@ -162,7 +165,12 @@ def check_format(
         faults.found.append(UserError(message))
         faults.broken += _broken(error, path)
     if unreadable:
+        planned = (
+            data.get("analysis", {}).get("planned", {}) if isinstance(data.get("analysis"), dict) else {}
+        )
+        of_plans = planned if isinstance(planned, dict) else {}
         faults.broken += [("procedure",), ("design",)]
+        faults.broken += [("analysis", "planned", name, "measure") for name in of_plans]
 
 
 def schema_faults(
@@ -261,6 +269,11 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
     if error.validator == "enum" or error.validator == "const":
         if instance in ("boundary", "preview") and path[-1] == "as":
             return f"{place} is {value}, which {_GAZE}"
+        if str(instance) in schema.get("unplanned", {}):
+            own = ", ".join(str(name) for name in rule if name not in PLANNABLE) or "its type records none"
+            return (
+                f"{place} is {value}, {schema['unplanned'][instance]}; a plan measures single numbers ({own})"
+            )
         allowed = [str(option) for option in (rule if error.validator == "enum" else [rule])]
         close = SYNONYMS.get(str(instance).lower()) or nearest(str(instance), allowed)
         hint = f" Did you mean {close!r}?" if close in allowed else ""
@@ -299,6 +312,9 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         return f"{place} is {value}; it should be {_type_in_words(rule)}"
     if error.validator in ("anyOf", "oneOf") and "description" in schema:
         return f"{place} is {value}; it should be {schema['description']}"
+    if error.validator == "anyOf" and all("type" in form for form in rule):
+        kinds = [kind for form in rule for kind in _kinds(form["type"])]
+        return f"{place} is {value}; it should be {_type_in_words(kinds)}"
     if error.validator == "maxProperties" and path[:2] == ("design", "factors"):
         return f"{place} has {len(instance)} factors; {rule} can be crossed"
     if (
@@ -312,6 +328,16 @@ def _say(source: YamlSource, error: ValidationError, path: KeyPath, root: Any) -
         return f"{place} names the level {twice!r} twice"
     if error.validator == "maxProperties":
         return f"{place} has {len(instance)} entries; one per step of the list (put a `-` before each)"
+    if error.schema is False:
+        return f"{place} is {value}, and it has no such setting here; take it out"
+    if error.validator in ("minItems", "minProperties", "minLength"):
+        needed = "text" if error.validator == "minLength" and rule == 1 else f"at least {rule}"
+        return f"{place} is {value if instance else 'empty'}; it needs {needed}"
+    if error.validator in ("maxItems", "maxLength"):
+        return f"{place} has {len(instance)}; it can have at most {rule}"
+    if error.validator == "uniqueItems":
+        twice = next(one for one in instance if instance.count(one) > 1)
+        return f"{place} names {json.dumps(twice, ensure_ascii=False)} twice"
     return f"{place}: {error.message}"
 
 
@@ -374,5 +400,8 @@ def _pattern_in_words(pattern: str) -> str:
 def _type_in_words(kind: Any) -> str:
     words = {"object": "a group of settings", "array": "a list", "string": "text", "integer": "a whole number",
              "number": "a number", "boolean": "true or false"}  # fmt: skip
-    kinds = kind if isinstance(kind, list) else [kind]
-    return " or ".join(words.get(k, str(k)) for k in kinds)
+    return " or ".join(words.get(k, str(k)) for k in _kinds(kind))
+
+
+def _kinds(kind: Any) -> list[str]:
+    return kind if isinstance(kind, list) else [kind]

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from jsonschema import Draft202012Validator
 
 from analysis.plan import faults_of_exclusions
 from experiment.columns import trial_columns
 from experiment.study.controls import WITH_ROWS, check_controls
 from experiment.study.factors import CELL, kind_of, levels_of, operation_families
-from experiment.study.format import check_format
+from experiment.study.format import check_format, schema_faults
 from experiment.study.screens import check_procedure, rated_blocks
 from experiment.study.study import FILE, Study, allows_assistive_input, check_planned
 from experiment.study.texts import read_text
-from experiment.study.yaml_source import Faults, KeyPath, factor_settings, read_yaml
+from experiment.study.yaml_source import (
+    Faults,
+    KeyPath,
+    YamlSource,
+    factor_settings,
+    parse_yaml,
+    read_yaml,
+)
 from experiment.trials import answering_step
 from experiment.trials.own import read_own_types
 from stimuli.errors import UserError, unknown_name
@@ -52,7 +61,7 @@ def read_study(path: Path | str, faults: Faults | None = None) -> Study:
         )
     source = read_yaml(folder / FILE)
     faults_found = Faults() if faults is None else faults
-    own = read_own_types(folder)
+    own = read_own_types(folder, _faults_of_json)
     faults_found.found += own.faults
     check_format(source, faults_found, own.types, own.unreadable)
     study = Study(folder, source, own.types)
@@ -60,6 +69,13 @@ def read_study(path: Path | str, faults: Faults | None = None) -> Study:
     if faults is None:
         faults_found.report()
     return study
+
+
+def _faults_of_json(text: str, file: Path, data: Any, schema: Draft202012Validator) -> Iterator[str]:
+    """Yield what in a JSON file violates a schema, each with its line."""
+    if not schema.is_valid(data):
+        lines = parse_yaml(text.replace("\t", " "), file).lines  # JSON is YAML without tabs
+        yield from (message for _, _, message in schema_faults(YamlSource(file, data, lines), schema))
 
 
 MATERIALS = ("sentences", "words", "lexical_decision", "realtimeqa", "corpus")

@@ -54,7 +54,6 @@ from stimuli.scramble.types import parse_operation
 
 WORDS: Mapping[str, Any] = json.loads(resources.files(__package__).joinpath("words.json").read_text("utf-8"))
 """Words for describing a study; verbs in the present tense before a study, in the past tense for its Method section."""
-NO_RULE_ON_CHECKS = str(WORDS["no_rule_on_checks"])
 _TOGETHER = 3
 """Smallest number of models with the same description that share one sentence."""
 
@@ -110,7 +109,7 @@ def tell(
     session = session_told(study, items, plan, numbers)
     length = " ".join(part for part in (f"{session.trials}, {session.length}.", session.limits) if part)
     wanted = (
-        f" {numbers['participants_wanted']} participants are wanted."
+        f" {numbers['participants_wanted']} participants are wanted.{_uneven(numbers)}"
         if numbers["participants_wanted"]
         else ""
     )
@@ -128,6 +127,17 @@ def tell(
     return StudySummary(
         tuple(p for p in paragraphs if p), numbers, session_told(study, items, plan, numbers, WORDS["past"])
     )
+
+
+def _uneven(numbers: Mapping[str, Any]) -> str:
+    """Return a sentence on lists that the wanted participants cannot fill alike; empty if they can."""
+    wanted, lists = numbers["participants_wanted"], numbers["lists"]
+    if wanted % lists == 0:
+        return ""
+    even = " or ".join(
+        str(number) for number in (wanted - wanted % lists, wanted - wanted % lists + lists) if number
+    )
+    return f" The {lists} lists get unequal numbers of them: {even} fill all lists alike."
 
 
 def _model_lines(models: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -215,8 +225,8 @@ def _held_against(
     }
 
 
-def has_unruled_checks(study: Study) -> bool:
-    """Return whether a study has instructed-response checks, in blocks or among rows of questions, without a rule on them."""
+def unruled_checks(study: Study) -> str:
+    """Return a sentence on the instructed-response checks, in blocks or among rows of questions, that no rule is on; empty without."""
     rules: Mapping[str, Any] = study.get("analysis", "exclude", "sessions", default={})
     screens = study.get("procedure", default=[])
     in_blocks = any(screen.get("block", {}).get("attention_checks") for screen in screens)
@@ -227,9 +237,12 @@ def has_unruled_checks(study: Study) -> bool:
         if given["type"] == MATRIX
         for row in matrix_rows(study, name, given)
     )
-    return (in_blocks and "attention_checks_failed" not in rules) or (
-        in_questions and "question_checks_failed" not in rules
-    )
+    there = {"attention_checks_failed": in_blocks, "question_checks_failed": in_questions}
+    unruled = [sign for sign, is_there in there.items() if is_there and sign not in rules]
+    if not unruled:
+        return ""
+    which = "all" if len(unruled) == sum(there.values()) else unruled[0]
+    return str(WORDS["no_rule_on_checks"]).format(checks=WORDS["checks"][which])
 
 
 def _left_out(study: Study) -> str:
@@ -239,9 +252,7 @@ def _left_out(study: Study) -> str:
     sentences = [f"Excluded from analyses, never deleted: {rules}."] if rules else []
     if plan.exclude.get("sessions"):
         sentences.append("Sessions are excluded on the dashboard only.")
-    if has_unruled_checks(study):
-        sentences.append(NO_RULE_ON_CHECKS)
-    return " ".join(sentences)
+    return " ".join(filter(None, [*sentences, unruled_checks(study)]))
 
 
 def _cells(study: Study, items: Sequence[Item], lists: Sequence[int]) -> dict[str, int]:

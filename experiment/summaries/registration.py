@@ -16,7 +16,7 @@ from experiment.languages import find_pack
 from experiment.study import Study
 from experiment.study.factors import GROUP
 from experiment.study.study import ITEMS, planned_analyses, study_plan
-from experiment.summaries.plain_english import NO_RULE_ON_CHECKS, WORDS, has_unruled_checks, tell
+from experiment.summaries.plain_english import WORDS, tell, unruled_checks
 
 
 def registration(study: Study, *, sessions_before: int, amended: str | None = None) -> str:
@@ -121,8 +121,8 @@ def _exclusions(study: Study) -> Iterator[str]:
     yield "These trials and sessions are excluded:" if lines else "No trial or session is excluded by a rule."
     yield from lines
     yield "Pilot sessions are in no analysis."
-    if has_unruled_checks(study):
-        yield NO_RULE_ON_CHECKS
+    if without_rule := unruled_checks(study):
+        yield without_rule
 
 
 def _eligible(study: Study) -> list[str]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -151,6 +151,20 @@ def own_measures(types: Mapping[str, TrialType]) -> dict[str, Measure]:
     return {measure.name: measure for _, measure in fields} | short
 
 
+def unplanned(types: Mapping[str, TrialType]) -> dict[str, str]:
+    """Return what fields that no plan can measure hold, by column and by field."""
+    held = {"string": "text", "boolean": "true or false"}
+    fields = [
+        (names, "a list" if recorded.many else held[recorded.type])
+        for kind in types.values()
+        if isinstance(kind, OwnType)
+        for field_name, recorded in kind.recorded.items()
+        if field_name not in kind.measures
+        for names in (field_name, f"{kind.name}_{field_name}")
+    ]
+    return {name: f"which holds {what}" for name, what in fields if name not in own_measures(types)}
+
+
 def measures_in_dictionary(types: Mapping[str, TrialType]) -> dict[str, dict[str, str]]:
     """Return these measures as analysis reads them from a study's dictionary."""
     return {
@@ -193,13 +207,17 @@ class FoundTypes:
     unreadable: list[str] = field(default_factory=list)
 
 
-def read_own_types(folder: Path) -> FoundTypes:
+SchemaFaults = Callable[[str, Path, Any, Draft202012Validator], Iterator[str]]
+"""Says what in a file (its text, path and data) violates a schema."""
+
+
+def read_own_types(folder: Path, schema_faults: SchemaFaults) -> FoundTypes:
     """Return the own types in a study's folder."""
     of_types, result = folder / FOLDER, FoundTypes()
     if not of_types.is_dir():
         return result
     for place in sorted(path for path in of_types.iterdir() if path.is_dir() and path.name[0] not in "._"):
-        found, faults = _read(place)
+        found, faults = _read(place, schema_faults)
         result.faults += faults
         if found is not None and not faults:
             result.types[found.name] = found
@@ -208,7 +226,7 @@ def read_own_types(folder: Path) -> FoundTypes:
     return result
 
 
-def _read(place: Path) -> tuple[OwnType | None, list[UserError]]:
+def _read(place: Path, schema_faults: SchemaFaults) -> tuple[OwnType | None, list[UserError]]:
     name = f"{FOLDER}/{place.name}"
     faults = []
     if place.name in TYPES or place.name in RESERVED:
@@ -254,7 +272,10 @@ def _read(place: Path) -> tuple[OwnType | None, list[UserError]]:
     faults += [
         fault for file in CODE if file in files for fault in _syntax_faults(f"{name}/{file}", files[file])
     ]
-    rules = _declaration_faults(place.name, f"{name}/{DECLARATION}", given)
+    rules = [
+        UserError(f"{name}/{fault}", mend="docs/own-trials.md shows every setting.")
+        for fault in schema_faults(files[DECLARATION], place / DECLARATION, given, _own_validator())
+    ] or _declaration_faults(place.name, f"{name}/{DECLARATION}", given)
     return (None if rules else _made(given, files)), faults + rules
 
 
@@ -289,13 +310,6 @@ def _syntax_faults(where: str, text: str) -> list[UserError]:
 
 def _declaration_faults(name: str, where: str, given: Any) -> list[UserError]:
     faults = []
-    for error in sorted(_own_validator().iter_errors(given), key=lambda error: list(map(str, error.path))):
-        at = ".".join(str(part) for part in error.absolute_path) or "the declaration"
-        faults.append(
-            UserError(f"{where}: {at}: {error.message}", mend="docs/own-trials.md shows every setting.")
-        )
-    if faults:
-        return faults
 
     def wrong(at: str, problem: str, mend: str) -> None:
         faults.append(UserError(f"{where}: {at}: {problem}", mend=mend))

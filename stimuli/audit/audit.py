@@ -446,8 +446,13 @@ class Audit:
         }
 
 
-def audit_items(items: Sequence[Item], *, shortcut: bool = True, **settings: Any) -> Audit:
-    """Audit the items of a study; ``settings`` are those of :class:`AuditSettings`, such as ``language``."""
+def audit_items(
+    items: Sequence[Item], *, shortcut: bool = True, offered: Sequence[Item] | None = None, **settings: Any
+) -> Audit:
+    """Audit the items of a study; ``settings`` are those of :class:`AuditSettings`, such as ``language``.
+
+    ``offered``: the items in the sets within which their choices are compared, unless these are the same.
+    """
     study = AuditSettings(**settings)
     test, fillers, exemplars = (
         [item for item in items if item.role == role] for role in ("test", "filler", "exemplar")
@@ -470,7 +475,13 @@ def audit_items(items: Sequence[Item], *, shortcut: bool = True, **settings: Any
         "labels": (labels(items), "no rule to hold answers against"),
         "leaks": (leaks(items), "no exemplars, practice items or questions"),
         "changes": (changed, "no condition changes words"),
-        "choices": (choices([*test, *fillers], every_line=study.every_line), "no item has choices"),
+        "choices": (
+            choices(
+                [item for item in offered or items if item.role in ("test", "filler")],
+                every_line=study.every_line,
+            ),
+            "no item has choices",
+        ),
         "shortcut": (
             tested,
             "no set whose items all offer the same choices" if shortcut else "not asked for",

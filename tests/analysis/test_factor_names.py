@@ -75,9 +75,16 @@ def test_a_factor_is_marked_wherever_a_study_names_it(tmp_path: Path) -> None:
             "compare": "font",
             "within": {"mean": "final"},
             "formula": "log_rt ~ mean * mean(mean) + my.mean + (mean | item)",
+            "coding": {"mean": "sum"},
         },
     }  # fmt: skip
-    truth = {"accuracy": {"effects": {"mean": {"final": -1.0}}}, "lapses": {"rate": 0.0}}
+    effects = {"mean": {"final": -1.0}, "font x mean": {"cursive x final": 0.5}}
+    truth = {
+        "accuracy": {"effects": effects},
+        "lapses": {"rate": 0.0},
+        "regions": {"scale": "log_ms", "effects": {"mean": effects}},
+        "steps": {"mean": {"effects": effects}},
+    }
     dictionary = tables.dictionary | {"planned": planned, "truth": truth, "between": {"mean": {"final": {}}}}
     crossed = tables.trials.assign(**{"mean × font": "final/plain"})
     found = marked(replace(tables, trials=crossed, dictionary=dictionary))
@@ -88,7 +95,11 @@ def test_a_factor_is_marked_wherever_a_study_names_it(tmp_path: Path) -> None:
     assert own["planned"]["pair"]["levels"] == {name: ["intact", "final"]}
     assert own["planned"]["own"]["within"] == {name: "final"}
     assert own["planned"]["own"]["formula"] == f"log_rt ~ {name} * mean({name}) + my.mean + ({name} | item)"
-    assert own["truth"]["accuracy"]["effects"] == {name: {"final": -1.0}}
+    assert own["planned"]["own"]["coding"] == {name: "sum"}
+    renamed = {name: {"final": -1.0}, f"font x {name}": {"cursive x final": 0.5}}
+    assert own["truth"]["accuracy"]["effects"] == renamed
+    assert own["truth"]["regions"]["effects"] == {"mean": renamed}
+    assert own["truth"]["steps"] == {"mean": {"effects": renamed}}
     assert own["between"] == {name: {"final": {}}}
     assert as_given(str(own)) == str(dictionary)
 

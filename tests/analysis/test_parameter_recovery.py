@@ -17,12 +17,14 @@ from analysis.parameter_recovery import (
     Recovered,
     expected_deviations,
     expected_levels,
+    recovered,
     recovered_lapses,
     recovered_words,
     recovery_plans,
 )
+from analysis.plan_runner import carry_out
 from tests.analysis.letter_study import study_rows, write_handover
-from tests.analysis.word_study import BASE_MS, COSTS_MS, rewrite_dictionary, study, with_forms
+from tests.analysis.word_study import BASE_MS, COSTS_MS, TARGETS, rewrite_dictionary, study, with_forms
 
 RATE, ITEMS = 0.3, 250
 
@@ -76,6 +78,30 @@ def test_a_moving_windows_words_are_held_against_the_costs_of_words_not_of_texts
     wrong = {"time": effects, "words": {"changed": {place: cost + 0.2 for place, cost in changed.items()}}}
     rewrite_dictionary(tmp_path, truth=wrong)
     assert not any(one.covered for one in recovered_words(load(tmp_path), "position"))
+
+
+def test_effects_of_a_region_and_costs_of_changes_add_up_on_the_same_words(tmp_path: Path) -> None:
+    changed = {place: float(np.log1p(cost / BASE_MS)) for place, cost in COSTS_MS.items()}
+    of_words = {"word_ms": BASE_MS, "letter_ms": 0.0, "spill_over": 0.0}
+    own = {place: cost - 0.1 for place, cost in changed.items()}
+    truth = {
+        "time": {"scale": "log_ms", "intercept": 8.0, "effects": {}},
+        "words": {**of_words, "changed": own},
+        "regions": {"scale": "log_ms", "effects": {"goal": {"position": dict.fromkeys(own, 0.1)}}},
+    }
+    plan = {"measure": "region_time", "compare": "position", "region": "goal", "between": ["simulated"]}
+    study(tmp_path, kind="simulated", dictionary={"truth": truth, "planned": {"p": plan}})
+    with_forms(tmp_path)
+    regions = pd.read_parquet(tmp_path / "regions.parquet")
+    regions["region_names"] = np.where(regions["region"].isin(TARGETS), "goal,other", None)
+    regions.to_parquet(tmp_path / "regions.parquet")
+    tables = load(tmp_path)
+    in_words = {one.label: one.truth for one in recovered_words(tables, "position")}
+    (plan_of_region,) = [plan for plan in recovery_plans(tables) if plan.measure.region]
+    in_region = recovered(carry_out(plan_of_region, tables), tables)
+    assert in_words == pytest.approx({f"{place} − intact": cost for place, cost in changed.items()})
+    assert {one.label: one.truth for one in in_region} == pytest.approx(in_words)
+    assert all(one.covered for one in in_region)
 
 
 def test_an_oracle_that_is_mostly_wrong_lapses_in_no_more_than_all_trials(tmp_path: Path) -> None:

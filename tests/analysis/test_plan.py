@@ -77,6 +77,12 @@ def test_a_level_may_hold_the_words_and_signs_of_a_contrast(contrast: LevelDiffe
     assert read(contrast.written, ODD) == read(contrast.label, ODD) == contrast
 
 
+def test_a_level_that_was_read_as_a_number_is_told_to_be_quoted() -> None:
+    with pytest.raises(PlanFault) as fault:
+        read_contrast("1e3 - no", {"size": ("no", "1000.0")})
+    assert "`1e3` was read as the number 1000.0: write it in quotes" in fault.value.args[1]
+
+
 def test_what_is_no_contrast_is_told_with_the_forms_and_the_nearest_level() -> None:
     with pytest.raises(PlanFault) as raised:
         read_contrast("(transposed - word) x (cursiv - plain)", LEVELS)

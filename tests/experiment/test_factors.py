@@ -90,6 +90,17 @@ def test_a_factor_between_items_is_crossed_with_one_within(make):
         assert len(cells) == 6
 
 
+def test_rows_that_no_level_picks_are_told_with_their_cells_and_the_nearest_value(make):
+    study = make(f"{{{BAND}, {POSITION}}}")
+    table = study.folder / str(study.get("materials", "sentences"))
+    text = table.read_text("utf-8")
+    table.write_text(text.replace("high", "hihg", 1), "utf-8")
+    told = " ".join(make_items(load_study(study.folder)).remarks)
+    assert (
+        "1 of 8 rows are in no level and are left out: item s1: band is 'hihg', did you mean 'high'?" in told
+    )
+
+
 def test_each_item_comes_in_every_condition_across_lists(make):
     study = make(f"{{{BAND}, {POSITION}, {DISTANCE}}}")
     items = make_items(study).items

@@ -21,6 +21,7 @@ from experiment.models.engine import Reply
 from experiment.models.planning.prompting_settings import SessionTemplate, read_prompting_settings
 from experiment.models.planning.session import ModelSession, SessionTaker, TrialFeedback
 from experiment.people.lab.stations import _unfinished
+from experiment.people.preview import PreviewStudy
 from experiment.procedure import participant_view, plan_session, trials_of
 from experiment.procedure.plan_builder import PlanBuilder
 from experiment.rating import answers_of, rating_for
@@ -225,6 +226,14 @@ def test_a_run_that_stopped_between_two_answers_goes_on_with_the_second(asked: C
     assert [message.content for message in first.messages][1] == "No"
 
 
+def test_the_preview_counts_trials_and_names_their_further_answers(asked: Callable[..., Study]) -> None:
+    rows = PreviewStudy(asked(CHOOSE, CONFIDENCE).folder).choices()["screens"]["1"]
+    shown = [(row["number"], row["step"]) for row in rows if row["trial"] is not None]
+    assert [number for number, step in shown if step is None] == list(range(1, 8))
+    assert {step for _, step in shown} == {None, "confidence"}
+    assert len(set(shown)) == len(shown) > 7
+
+
 def test_further_answers_have_rows_of_their_own_that_only_a_plan_naming_them_analyses(
     asked: Callable[..., Study], tmp_path: Path
 ) -> None:
@@ -240,6 +249,7 @@ analysis:
     for command in (("check",), ("simulate", "--readers", 8), ("run",)):
         done = wrods(command[0], study.folder, *command[1:])
         assert done.exit_code == 0, done.output
+        assert command[0] != "simulate" or "answered 56 trials" in done.output  # 7 of each reader
     done = wrods("export", study.folder, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     with (tmp_path / "out" / "trials.csv").open(encoding="utf-8") as file:

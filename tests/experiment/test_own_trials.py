@@ -116,6 +116,38 @@ def test_every_error_of_a_declaration_is_told_at_once(tapping: Path) -> None:
         assert part.lower() in told.lower(), part
 
 
+def test_misspelt_settings_of_a_declaration_are_told_with_line_and_name_and_blame_no_plan(
+    tapping: Path,
+) -> None:
+    def change(declared: dict[str, Any]) -> None:
+        declared["verson"] = declared.pop("version")
+        declared["response"] = 3
+
+    plan(tapping, "tap_mean_interval")
+    declare(tapping / TAP, change)
+    told = faults_of(tapping)
+    for part in (
+        f"{TAP}/declaration.json, line 1: version is missing",
+        "verson is not a setting; did you mean 'version'?",
+        "response is 3; it should be text",
+    ):
+        assert part in told, told
+    assert "measure" not in told
+
+
+def test_a_field_that_is_no_single_number_is_refused_as_a_measure_with_the_reason(tapping: Path) -> None:
+    plan(tapping, "tap_moments")
+    assert 'measure is "tap_moments", which holds a list; a plan measures single numbers' in faults_of(
+        tapping
+    )
+
+
+def plan(folder: Path, measure: str) -> None:
+    study = folder / "study.yaml"
+    planned = f"analysis: {{planned: {{p: {{measure: {measure}, compare: tempo, between: [human]}}}}}}\n"
+    study.write_text(study.read_text("utf-8").partition("\nanalysis:")[0] + "\n" + planned, "utf-8")
+
+
 def test_settings_of_an_own_step_are_checked_by_its_declaration(tapping: Path) -> None:
     file = tapping / "study.yaml"
     change(file, ("flashes: 3, taps: 4", "flashes: 1, tapz: 4"))

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from experiment.building import make_items
+from experiment.building import build_study, make_items
 from experiment.checking import load_study
+from experiment.cli import main
+from experiment.cli.check import sensitivity_of
 from experiment.lists import list_ids
 from experiment.procedure import plan_session, trials_of
 from experiment.study import Study
@@ -22,6 +25,10 @@ TRIALS = [
     for i in range(12)
 ] + [f"f{i},It rains,It rains,Rain number {i}?,{'Yes' if i % 2 else 'No'},filler" for i in range(24)]
 FACTOR = "plausibility: [plausible, implausible]"
+PLAN = (
+    "}\nparticipants: {wanted: 30}\nanalysis: {planned: {p: {measure: correct, compare: plausibility, between: [human]}, "
+    "q: {measure: reading_time, compare: plausibility, between: [human]}}"
+)
 CHOOSE = '{show: question, keys: {"Yes": j, "No": f}, only: %s}'
 
 
@@ -150,6 +157,56 @@ def test_names_that_no_item_has_and_items_without_an_answer_are_told_together(ma
 def test_a_step_that_no_trial_has_is_refused(make):
     with pytest.raises(UserError, match=r"only: .*choose"):
         make_items(make("{role: nobody}"))
+
+
+@pytest.mark.parametrize(
+    ("only", "lacking"),
+    [("{role: filler}", "plausible, implausible"), ("{plausibility: plausible}", "implausible")],
+)
+def test_a_plan_whose_levels_are_never_asked_about_is_refused(make, only, lacking):
+    loaded = make(only, design=PLAN)
+    with pytest.raises(
+        UserError, match=rf"analysis.planned.p: correct .* no test item at {lacking} has a step"
+    ):
+        make_items(loaded)
+
+
+def test_the_sensitivity_of_a_question_is_that_of_the_items_that_are_asked(make):
+    loaded = make("33%", design=PLAN)
+    told = sensitivity_of(loaded, make_items(loaded).items)
+    (of_answers, of_times) = told.numbers
+    assert of_times["assumed"][0]["contrast"] == {"human": "implausible - plausible"}
+    assert (of_answers["items"], of_times["items"]) == (4, 12)
+
+
+def test_a_misspelt_name_is_told_together_with_other_faults_and_ours_are_not_offered(make, tmp_path):
+    rows = [row.replace("washed", "[verb: washed]") for row in TRIALS]
+    make("{plausibilty: plausible}", rows, first="- read: {show: sentence, as: moving_window}")
+    file = tmp_path / "study.yaml"
+    text = file.read_text("utf-8").replace("audit:", "regions: {verb: marked}, audit:")
+    file.write_text(text.replace("title: Asked", "titel: Asked"), "utf-8")
+    told = CliRunner().invoke(main, ["check", str(tmp_path)]).output
+    assert "'titel'" in told or "titel is not a setting" in told
+    assert "name 'plausibilty' is not known" in told and "Did you mean 'plausibility'" in told
+    assert "[regions]" not in told
+
+
+def test_an_answer_that_a_version_decides_is_no_clue_in_the_choices(make):
+    head = HEAD.replace("answer", "answer:plausible,answer:implausible")
+    rows = [f"s{i},Her cook washed pan {i},Her cook washed sun {i},Pan {i}?,Yes,No," for i in range(12)]
+    assert not [
+        line for line in build_study(make("{role: test}", rows, head)).audit.problems() if "take" in line
+    ]
+    same = [row.replace("Yes,No", "Yes,Yes") for row in rows]
+    told = build_study(make("{role: test}", same, head)).audit.problems()
+    assert [line for line in told if "“take choice 1” is right for 12 of 12" in line]
+
+
+def test_a_misspelt_field_is_told_where_the_study_shows_it(make):
+    rows = [f"{row},x" for row in TRIALS]
+    loaded = make("50%", rows, HEAD.replace("\n", ",scene\n"), first="- read: {show: [scen, sentence]}")
+    with pytest.raises(UserError, match=r"read shows 'scen', .*did you mean 'scene'\?\n  Write 'scene' here"):
+        make_items(loaded)
 
 
 def test_a_style_is_a_value_or_that_of_the_version(make, tmp_path):

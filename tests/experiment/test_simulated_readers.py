@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from sqlalchemy import and_, select
 
 from experiment.building import build_study
 from experiment.checking import load_study
+from experiment.cli import main
 from experiment.cli.new import copy_template
 from experiment.people.app import LocalServer
 from experiment.procedure import plan_session, trials_of
@@ -219,6 +221,29 @@ def test_a_truth_that_cannot_be_meant_is_named(tmp_path, change, says):
     with pytest.raises(UserError) as error:
         read_truth(file)
     assert says in str(error.value)
+
+
+def test_all_faults_of_a_truth_are_told_at_once_with_its_file_also_by_check(reading: Callable[[str], Study]):
+    study = reading(MOVING)
+    wrong = {
+        "accuracy": NOTHING
+        | {"effects": {"positon": {"final": 1}, "position": {"finall": 1, "external": 1}}},
+        "time": NOTHING | {"tail": 3},
+        "regions": {"effects": {"late": {"position": {"final": "slow"}}}},
+        "steps": {"sure": NOTHING},
+    }
+    (study.folder / "simulated.json").write_text(json.dumps(wrong), "utf-8")
+    result = CliRunner().invoke(main, ["check", str(study.folder)])
+    assert result.exit_code == 2
+    for part in (
+        "effects of a factor: 'positon'",
+        "effects of a level of position: 'finall'",
+        "time: 'tail'",
+        "regions.effects.late.position.final is 'slow'",
+        "steps: 'sure'",
+    ):
+        assert f"simulated.json: {part}" in result.output, part
+    assert "external" not in result.output
 
 
 def test_readers_who_type_leave_a_log_of_keys_and_their_time_is_thinking_then_typing(reading):

@@ -42,7 +42,8 @@ function fill(id, options, chosen) {
 }
 
 function screenName(row) {
-  return row.trial === null ? (KINDS[row.kind] ?? row.kind) : `${KINDS[row.kind]} ${row.trial + 1}`;
+  if (row.trial === null) return KINDS[row.kind] ?? row.kind;
+  return `${KINDS[row.kind]} ${row.number}${row.step ? `, ${row.step}` : ""}`;
 }
 
 function unique(values) {

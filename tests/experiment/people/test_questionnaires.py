@@ -20,7 +20,7 @@ from experiment.simulated import GroundTruth, StudyEntrance, TrueEffects, fill
 from experiment.store import records
 from experiment.study import Study
 from experiment.study.questionnaires import MatrixRow, asked_on_screen, conditions, is_asked, scale_scores
-from experiment.summaries.plain_english import has_unruled_checks, tell
+from experiment.summaries.plain_english import tell, unruled_checks
 from stimuli.errors import UserError
 from tests.experiment.people.conftest import Running, config_of, settings_of
 
@@ -161,11 +161,17 @@ def test_missed_checks_among_rows_are_a_sign_for_the_dashboard(site):
 
 
 def test_a_check_among_rows_without_a_rule_is_named_before_data_are_collected(study, make_study):
-    assert has_unruled_checks(study)
+    assert unruled_checks(study)
     rule = "analysis: {exclude: {sessions: {question_checks_failed: 1 or more}}}\n"
     ruled = make_study(("  - instructions: instructions.md\n", SCREENS), ("seed: 7\n", f"seed: 7\n{rule}"))
-    assert not has_unruled_checks(ruled)
+    assert not unruled_checks(ruled)
     assert "among the rows of questions" in " ".join(tell(ruled, ruled.items).paragraphs)
+    of_trials = rule.replace("question_checks", "attention_checks")
+    checks = ("  - block:\n", "  - block:\n      attention_checks: 1\n")
+    half = make_study(
+        ("  - instructions: instructions.md\n", SCREENS), ("seed: 7\n", f"seed: 7\n{of_trials}"), checks
+    )
+    assert "No rule on attention checks among the questions" in unruled_checks(half)
 
 
 def test_each_session_has_its_own_order_of_rows_and_options(study):
