@@ -467,7 +467,9 @@ def _at_an_end(analyses: Sequence[Analysis], used: pd.DataFrame, kinds: dict[str
     varied = {("correct", str(group)) for group, many in distinct.items() if many > 1}
     for analysis in analyses:
         column = analysis.plan.measure.value
-        if column not in ("correct", "share") or not analysis.has_results or analysis.only_value is not None:
+        if column not in ("correct", "share") or not analysis.has_results:
+            continue
+        if analysis.plan.planned and analysis.only_value is not None:  # the Answer says so
             continue
         for group, rows in analysis.rows.groupby(analysis.rows["reader_group"].astype(str)):
             valid = is_valid(rows)

@@ -679,9 +679,9 @@ def _outside(study: Study, left: Sequence[Mapping[str, Any]], most: int = 3) -> 
     told = []
     for row in left[:most]:
         cells = []
-        for column, values in wanted.items():
+        for column, expected in wanted.items():
             cell = str(row[column])
-            close = None if cell in values else nearest(cell, values)
+            close = None if cell in expected else nearest(cell, expected)
             cells.append(f"{column} is {cell!r}" + (f", did you mean {close!r}?" if close else ""))
         name = next((column for column in ("item", "word") if column in row), None)
         told.append((f"{name} {row[name]}: " if name else "") + ", ".join(cells))

@@ -509,7 +509,7 @@ def test_effects_of_fits_that_did_not_converge_are_not_checked() -> None:
     good, poor = effect("rt", "a − b"), replace(effect("rt", "c − b"), converged=False)
     lost = replace(effect("rt", "d − b"), low=float("nan"), high=float("nan"))
     assert [one.covered for one in (good, poor, lost)] == [True, None, None]
-    said = str(_recovered(SimpleNamespace(recovery=[good, poor, lost])))
+    said = str(_recovered(SimpleNamespace(recovery=[good, poor, lost], recovery_sections=[])))
     assert "interval estimated" in said and "all" not in said
     assert "One value was not checked" in said and "One effect has no interval" in said
 
