@@ -1,6 +1,7 @@
-"""Twelve published designs: one person in Chromium, a small model, and simulated readers whose effects come back.
+"""Takes twelve published designs through Chromium, a small local model and simulated readers, and writes what comes back.
 
-Ten are the parts of the template classics; two are studies of ``experiment/published_designs``. docs/classics.md has the results.
+``python -m tests.walk_designs [NAME …]`` prints the rows of the table in docs/classics.md, a minute or two each. Ten designs
+are the parts of the template classics; two are studies of ``experiment/published_designs``.
 """
 
 from __future__ import annotations
@@ -8,25 +9,26 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pytest
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from playwright.sync_api import sync_playwright
 
 from analysis import load
 from analysis.parameter_recovery import recovered, recovery_plans
 from analysis.plan_runner import carry_out
-from analysis.planned import plans
 from experiment.checking import load_study
 from experiment.exporting.export import hand_over
 from experiment.people.app import LocalServer
 from experiment.store import Store, open_store, records
 from experiment.study import Study
 from experiment.templates import parts_of
-from tests.conftest import PATIENCE_S, new_context
+from tests.conftest import PATIENCE_S, new_context, program
 from tests.experiment.commands import worked
 from tests.experiment.models.tiny_seers import tiny_llava
 from tests.experiment.test_published_designs import MODEL, written
@@ -156,24 +158,20 @@ def answer(page: Any, shown: dict[str, Any], keys: list[tuple[list[str], str]]) 
             page.keyboard.press("Space")
 
 
-@pytest.mark.full
-@pytest.mark.browser
-@pytest.mark.parametrize("name", DESIGNS)
-def test_a_design_is_walked_answered_by_a_model_and_recovered(
-    tmp_path: Path, name: str, chromium: Any
-) -> None:
-    folder = tmp_path / name
-    model = made(folder, name)
-    worked("check", folder)
-    worked("build", folder)
-    study = load_study(folder)
+def measured(name: str, folder: Path, chromium: Any) -> str:
+    """Take a design through its whole path; return its row of the table."""
+    study_folder = folder / name
+    model = made(study_folder, name)
+    worked("check", study_folder)
+    worked("build", study_folder)
+    study = load_study(study_folder)
     context = new_context(chromium)
     page, troubles = context.new_page(), list[str]()
     page.set_default_timeout(3000)
     page.on("pageerror", lambda error: troubles.append(str(error)))
     # a copy, since simulated readers stand in for people only where there are none
     with (
-        open_store(shutil.copytree(folder, tmp_path / "walked")) as store,
+        open_store(shutil.copytree(study_folder, folder / "walked")) as store,
         LocalServer(study, store) as server,
     ):
         page.goto(server.links.page)
@@ -183,16 +181,26 @@ def test_a_design_is_walked_answered_by_a_model_and_recovered(
     context.close()
     assert walked["state"] == "finished" and walked["n_trials"] >= walked["planned_trials"]
     assert not troubles
-    worked("run", folder, "--not-registered")
-    worked("simulate", folder, "--readers", READERS)
-    with open_store(folder) as store:
-        tables = load(hand_over(study, store, folder / "handover"))
+    worked("run", study_folder, "--not-registered")
+    worked("simulate", study_folder, "--readers", READERS)
+    with open_store(study_folder) as store:
+        tables = load(hand_over(study, store, study_folder / "handover"))
     answers = tables.trials[tables.trials["reader"] == model]
     assert len(answers) and (answers["response_status"] != "error").all()
-    for plan in (plan for plan in plans(tables) if plan.planned and model not in plan.groups):
-        assert all(one.estimable for one in carry_out(plan, tables).contrasts), plan
+    rows = []
     for plan in recovery_plans(tables):
-        for one in recovered(carry_out(plan, tables), tables):
-            if one.low is not None and one.high is not None:
-                # one in twenty 95% intervals does not contain its truth, but hardly any of twice the width
-                assert abs(one.truth - one.estimate) <= one.high - one.low, one
+        rows += [
+            f"{one.label} ({one.measure})".replace("|", "/")
+            + f": {one.truth:.2f} → {one.estimate:.2f} [{one.low:.2f}, {one.high:.2f}]"
+            for one in recovered(carry_out(plan, tables), tables)
+            if one.low is not None and one.high is not None
+        ]
+    return f"| {name} | {walked['n_trials']} | {len(answers)} | {'; '.join(rows)} |"
+
+
+if __name__ == "__main__":
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
+        for design in sys.argv[1:] or DESIGNS:
+            with tempfile.TemporaryDirectory() as place:
+                print(measured(design, Path(place), browser), flush=True)
