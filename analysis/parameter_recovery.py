@@ -43,6 +43,10 @@ CROSSED = " x "
 """Between the factors, and the levels, of a simulated effect of a combination."""
 
 
+RECOVERY_OF = "recovery of "
+"""Begins the names of plans that look for simulated effects."""
+
+
 @dataclass(frozen=True)
 class Recovered:
     """A simulated effect and its estimate."""
@@ -106,14 +110,14 @@ def recovery_plans(tables: Tables) -> list[Plan]:
             if any(factor in effect.split(CROSSED) for effect in _given(measure, tables)["effects"]):
                 contrasts = against_reference(levels)
                 by = f" by {factor}" if len(tables.factors) > 1 or measure.region else ""
-                label = f"recovery of {measure.noun}{by}"
+                label = f"{RECOVERY_OF}{measure.noun}{by}"
                 plans.append(Plan(label, False, measure, factor, tuple(levels), ("simulated",), contrasts))
     pairs = compared_together(tables.dictionary["planned"], tables.factors)
     factors = {name: tuple(levels) for name, levels in tables.factors.items()}
     for measure, pair in product(measures, pairs):
         if any(set(effect.split(CROSSED)) == set(pair) for effect in _given(measure, tables)["effects"]):
             crossing = CrossedFactors(pair, (factors[pair[0]], factors[pair[1]]))
-            label = f"recovery of {measure.noun} by {crossing.name}"
+            label = f"{RECOVERY_OF}{measure.noun} by {crossing.name}"
             asked = usual_contrasts(crossing.by_factor)
             plan = Plan(label, False, measure, crossing.name, crossing.cells, ("simulated",), asked)
             plans.append(replace(plan, factors=factors, crossing=crossing))
@@ -188,7 +192,7 @@ def _recovered_interactions(
     others = {name: effects for name, effects in given["effects"].items() if name not in inside}
     if measure.region is not None:
         cells = cells_shown(analysis.rows, crossing.factors).to_numpy()
-        of_changes = _costs_of_changes(analysis.rows, tables, measure.region).groupby(cells).mean()
+        of_changes = _costs_of_changes(analysis.rows, tables, measure.region).groupby(cells).agg(_known_mean)
         expected = {cell: value + float(of_changes.get(cell, 0.0)) for cell, value in put_in.items()}
     else:
         rows = _generated(analysis, tables)
@@ -209,6 +213,8 @@ def _recovered_interactions(
                 sum(weight * of_cell[cell] for cell, weight in weights.items())
                 for of_cell in (expected, put_in)
             )
+            if np.isnan(in_model):  # a change of no known cost
+                continue
             numbers = in_model, contrast.estimate, contrast.low, contrast.high
             model = None if contrast.crossed is not None else analysis.model
             converged = model is None or model.converged
@@ -222,13 +228,14 @@ def _recovered_of_region(analysis: Analysis, given: Mapping[str, Any], tables: T
     of_changes = _costs_of_changes(analysis.rows, tables, str(measure.region))
     expected = {
         level: float(own.get(level, 0.0))
-        + float(of_changes[(analysis.rows[factor] == level).to_numpy()].mean())
+        + _known_mean(of_changes[(analysis.rows[factor] == level).to_numpy()])
         + sum(float(effect.mean()) for _, effect, _ in _other_factors(analysis.rows, factor, given, level))
         for level in analysis.levels
     }
     for effect in analysis.effects:
         level = effect.term.removeprefix(factor)
-        if effect.term != "(Intercept)" and level in analysis.levels and effect.estimable:
+        is_known = not np.isnan(expected.get(level, np.nan) - expected[reference])
+        if effect.term != "(Intercept)" and is_known and effect.estimable:
             put_in = float(own.get(level, 0.0)) - float(own.get(reference, 0.0))
             yield Recovered(
                 measure.name,
@@ -242,6 +249,11 @@ def _recovered_of_region(analysis: Analysis, given: Mapping[str, Any], tables: T
                 reference,
                 put_in,
             )
+
+
+def _known_mean(values: pd.Series[float]) -> float:
+    """Return a mean that is nan if any value is."""
+    return float(values.mean(skipna=False))
 
 
 def _costs_of_changes(rows: pd.DataFrame, tables: Tables, region: str) -> pd.Series[float]:
@@ -263,6 +275,9 @@ def _costs_of_changes(rows: pd.DataFrame, tables: Tables, region: str) -> pd.Ser
     shift = (costs + float(given["spill_over"]) * spilled).to_numpy(dtype=float)
     changed = intact.to_numpy(dtype=float) * np.exp(shift)
     times = words[cell].assign(intact=intact, changed=changed)[_in_region(words, region)]
+    of_cell = [times[name] for name in cell]
+    is_unknown = times["changed"].isna().groupby(of_cell, dropna=False).transform("any")
+    times = times.assign(changed=times["changed"].mask(is_unknown))
     sums = times.groupby(cell, dropna=False).sum(min_count=1).reset_index()
     of_rows = rows[cell].merge(sums, on=cell, how="left")
     ratio = (of_rows["changed"] / of_rows["intact"]).to_numpy(dtype=float)

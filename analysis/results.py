@@ -451,8 +451,8 @@ class Analysis:
 
     @property
     def only_value(self) -> float | None:
-        """The value of all its answers; None if they differ, none is valid, or equivalence is shown nevertheless."""
-        if self.plan.measure.value not in self.rows or not is_valid(self.rows).any():
+        """The value of all its answers; None if they differ, none is valid, nothing is estimated, or equivalence is shown."""
+        if self.plan.measure.value not in self.rows or not is_valid(self.rows).any() or not self.estimable:
             return None
         values = self.rows[self.plan.measure.value].astype(float).unique()
         tests = [contrast.equivalence for contrast in self.contrasts]

@@ -61,7 +61,7 @@ _FOREST, _LINE, _ABOVE, _BELOW, _GAP = 3.4, 0.165, 0.4, 0.46, 0.13
 _READERS, _LABELS = 1.2, 1.8
 """Inches for the names of readers at the left of contrasts, and for those of the contrasts of one reader."""
 BUILT_IN = 7
-"""A small triangle whose tip points down, which no reader has: the mark of an effect that simulated readers were given."""
+"""A small black triangle whose tip points down: the mark of an effect that simulated readers were given."""
 GLYPHS = {"x": "×", "+": "+", "1": "⅄"}  # marks of baselines, as a note writes them
 _BLACK = "#1b1b1b"
 _OVER_LINES = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}

@@ -272,6 +272,11 @@ def _of_contrasts(analysis: PlannedAnalysis) -> Iterator[str]:
 
 
 def _family(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
+    def shared_by(member: PlannedAnalysis) -> list[tuple[Measure, tuple[str, ...]]]:
+        """Return the measures of a member that are in the family, with their readers."""
+        own = set(analysis.measures.values())
+        return [pair for pair in member.by_measure.items() if analysis.family is not None or pair[0] in own]
+
     members = [
         other
         for other in plan.analyses
@@ -279,7 +284,7 @@ def _family(analysis: PlannedAnalysis, plan: StudyPlan) -> str:
         and (analysis.family or set(other.measures.values()) & set(analysis.measures.values()))
     ]
     is_one_sided = all(
-        contrast.direction != "two-sided" and len(member.readers) == 1
+        contrast.direction != "two-sided" and not any(len(readers) > 1 for _, readers in shared_by(member))
         for member in members
         for contrast in member.contrasts
     )

@@ -202,6 +202,8 @@ def gather(
         for together in Together.of(analyses, kinds)
     ]
     bare = [_bare_together(together, cells) for together, cells in with_means]
+    # of these the Answer says so
+    alike = [one.analysis for one in bare if not one.parts and one.analysis.only_value is not None]
     is_planned = any(plan.planned for plan in planned)
     answering = [paper.part(paper.answers) for paper in papers().values() if paper.answers and not is_planned]
     content = ReportContent(
@@ -209,7 +211,10 @@ def gather(
         leading=tuple(answer for answers in answering for answer in answers(tables)),
         flow=Numbered("", counted),
         kinds=kinds,
-        cautions=(*_cautions(used), *_at_an_end(tested, used, kinds)),
+        cautions=(
+            *_cautions(used),
+            *_at_an_end([one for one in tested if all(one is not other for other in alike)], used, kinds),
+        ),
         standing=standing_of(tables, analyses),
         planned=tuple(section for section in bare if section.analysis.plan.planned),
         exploratory=tuple(section for section in bare if not section.analysis.plan.planned),
@@ -468,8 +473,6 @@ def _at_an_end(analyses: Sequence[Analysis], used: pd.DataFrame, kinds: dict[str
     for analysis in analyses:
         column = analysis.plan.measure.value
         if column not in ("correct", "share") or not analysis.has_results:
-            continue
-        if analysis.plan.planned and analysis.only_value is not None:  # the Answer says so
             continue
         for group, rows in analysis.rows.groupby(analysis.rows["reader_group"].astype(str)):
             valid = is_valid(rows)

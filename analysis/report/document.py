@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from analysis.apa import day
 from analysis.figures import Drawing
 from analysis.names import plain
+from analysis.parameter_recovery import RECOVERY_OF
 from analysis.readers import spoken
 from analysis.report.answer import answer
 from analysis.report.apa_tables import ApaTable, Head
@@ -174,9 +175,9 @@ def _recovered(content: ReportContent) -> Markup:
         without=len(others) - unconverged,
         unfitted=list(
             dict.fromkeys(
-                section.analysis.plan.measure.subject
+                section.analysis.plan.name.removeprefix(RECOVERY_OF)
                 for section in content.recovery_sections
-                if not section.analysis.has_results
+                if not section.analysis.has_results and section.analysis.plan.crossing is None
             )
         ),
     )

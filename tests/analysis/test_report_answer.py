@@ -438,7 +438,12 @@ def test_answers_that_are_all_alike_are_told_once_and_are_no_evidence_of_similar
     content = gather(load(write_handover(tmp_path, rows, planned=PLANNED)))
     (one,) = findings(content)
     told = " ".join(map(str, [one.markup, *limits(content).values()]))
-    assert told.count("correct in every condition, so there is nothing to compare; effects of ") == 1
+    assert (
+        told.count(
+            "correct in every condition, so there is nothing to compare; any difference remains possible"
+        )
+        == 1
+    )
     assert "agree" not in told and "ceiling" not in told and one.grade == ""
     assert "reading could not be carried out (all values of reading time are the same)" in told
     (section, _) = content.planned
@@ -450,6 +455,11 @@ def test_answers_that_are_all_alike_are_told_once_and_are_no_evidence_of_similar
     bounded = replace(section, analysis=replace(section.analysis, contrasts=tuple(contrasts)))
     grades = [finding.grade for finding in findings(replace(content, planned=(bounded,)))]
     assert EQUIVALENT.word in grades, "the planned estimate can show it"
+    apart = study_rows(human=3, items=8, timeouts=0).query("position == 'initial'").assign(correct=True)
+    nothing = gather(load(write_handover(tmp_path / "one", apart, planned=PLANNED)))
+    assert "cannot be estimated" in str(findings(nothing)[0].markup), (
+        "one condition has nothing to be alike with"
+    )
 
 
 @pytest.mark.usefixtures("without_companions")

@@ -163,7 +163,14 @@ class _Question:
             contrasts = self.section.analysis.estimable
             widest = max(contrasts, key=lambda contrast: contrast.high - contrast.low)
             size = felt([widest], self.section.analysis.plan.measure, contrasts)
-            yield self._finding("question_uniform", "uniform", value=value, widest=widest, size=size)
+            told = {
+                "value": value,
+                "widest": widest,
+                "size": size,
+                "possible": size.interval[1:-1].split(", "),
+            }
+            groups = {group for contrast in contrasts for group in contrast.groups}
+            yield self._finding("question_uniform", "uniform", groups=groups, **told)
             return
         crowded, others = crowds(self.section.analysis.contrasts, most_levels)
         for crowd in crowded:

@@ -521,7 +521,7 @@ def _level(share: float) -> str:
 def _levels(rows: Sequence[Row]) -> str:
     """Write the levels that the intervals of a table have, the wider first: two where only some differences are significant."""
     levels = dict.fromkeys(row["level"] for row in sorted(rows, key=lambda row: row["adjusted"]))
-    return " or ".join(filter(None, levels))
+    return " or ".join(filter(None, levels)) or "95"
 
 
 def _compared(run: TestRun) -> Iterator[Block]:
