@@ -38,7 +38,8 @@ def covariate_page() -> str:
         " the value is null, and `stimuli.covariates.unavailable(language)` gives the reason; words of another language"
         f" are never used.\n\n**Vocabulary.** Neighbours and bigrams are counted in the {VOCABULARY_SIZE:,} most frequent"
         f" strings of wordfreq's largest list for the language that have at least {LEAST_LETTERS} letters, no other"
-        f" characters, and a Zipf frequency of {LEAST_ZIPF} or more. Small lists end at Zipf 3 and may have fewer.\n"
+        f" characters, and a Zipf frequency of {LEAST_ZIPF} or more. In English only words of SCOWL up to size 60 count."
+        " Small lists end at Zipf 3 and may have fewer.\n"
     ]
     for group, (title, said) in GROUPS.items():
         parts.append(f"## {title}\n\n{said}\n")

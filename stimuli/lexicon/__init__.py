@@ -133,7 +133,7 @@ def listed_words(language: str, strictness: Strictness = "words") -> frozenset[s
 
 @functools.cache
 def _listed_words(base: str, strictness: Strictness) -> frozenset[str]:
-    curated = _curated(base, strictness)
+    curated = curated_words(base, strictness)
     if curated is not None:
         return frozenset(word for word in curated if word.isascii() and word.isalpha())
     import wordfreq
@@ -147,7 +147,7 @@ def _listed_words(base: str, strictness: Strictness) -> frozenset[str]:
 
 
 @functools.cache
-def _curated(base: str, strictness: Strictness) -> frozenset[str] | None:
+def curated_words(base: str, strictness: Strictness) -> frozenset[str] | None:
     """Return all words of a language in lower case from a list made for it; None where there is none."""
     parts = _SCOWL.get(strictness)
     if base != ENGLISH or parts is None:
@@ -167,7 +167,7 @@ def words_source(language: str, strictness: Strictness) -> str | None:
     """Name the list, with its version, by which strings are words; None where no word is told from another string."""
     if strictness == "off" or not tells_words(language):
         return None
-    if _curated(base_language(language), strictness) is not None:
+    if curated_words(base_language(language), strictness) is not None:
         return f"SCOWL {word_list_source()['version']} ({', '.join(_SCOWL[strictness])})"
     return f"wordfreq {metadata.version('wordfreq')} (Zipf {_ZIPF[strictness]:g} or more)"
 
@@ -183,7 +183,7 @@ def is_real_word(word: str, language: str, strictness: Strictness = "words") -> 
     require_lexicon(language)
     if word.isascii() and word.isalpha() and (listed := listed_words(language, strictness)) is not None:
         return word.lower() in listed
-    curated = _curated(base_language(language), strictness)
+    curated = curated_words(base_language(language), strictness)
     if curated is not None:
         return word.lower().replace("’", "'") in curated
     frequency = _lately(word, language)

@@ -1,8 +1,8 @@
 """Orthographic neighbours and bigram frequencies of words and nonwords in the vocabulary of a language.
 
 The vocabulary is a defined part of wordfreq's list: the 50,000 most frequent strings of a language that are letters
-only, two at least, with Zipf 2.0 or more (once in ten million words). Languages with wordfreq's small list reach down to
-Zipf 3 and have fewer.
+only, two at least, with Zipf 2.0 or more (once in ten million words). In English only words of SCOWL up to size 60 count.
+Languages with wordfreq's small list reach down to Zipf 3 and have fewer.
 
 A type count is the number of vocabulary words with the bigram (each place counts), a token count the sum of their
 frequencies per million. Both are log10(1 + count). ``position`` counts a bigram only at the same place of words of the
@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from stimuli.lexicon import REAL_WORD_ZIPF, has_lexicon, zipf
+from stimuli.lexicon import REAL_WORD_ZIPF, curated_words, has_lexicon, zipf
 from stimuli.words import base_language, clusters_of, find_words, is_letter, nfc
 
 VOCABULARY_SIZE = 50_000
@@ -67,10 +67,13 @@ def vocabulary(language: str) -> Vocabulary | None:
 
     spelled: list[str] = []
     per_million: list[float] = []
+    curated = curated_words(base, "words")
     least = 10 ** (LEAST_ZIPF - 9) * 0.999  # the list's frequencies are rounded powers
     for word, frequency in wordfreq.get_frequency_dict(base, "best").items():
         if len(spelled) == VOCABULARY_SIZE or frequency < least:
             break
+        if curated is not None and word not in curated:
+            continue
         letters = _letters(word)
         if letters is not None and len(letters) >= LEAST_LETTERS:
             spelled.append(letters)

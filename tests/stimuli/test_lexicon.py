@@ -53,12 +53,20 @@ def english():
 
 
 def test_the_vocabulary_is_what_its_definition_says(english):
-    assert len(english.spelled) == len(english.members) == VOCABULARY_SIZE
+    assert 40_000 < len(english.spelled) == len(english.members) <= VOCABULARY_SIZE
+    assert all(is_real_word(word, "en") for word in english.spelled)
     assert all(word.isalpha() and len(word) >= LEAST_LETTERS for word in english.spelled)
     assert list(english.per_million) == sorted(english.per_million, reverse=True)
     rarest = zipf(english.spelled[-1], "en")
     assert rarest is not None
     assert rarest >= REAL_WORD_ZIPF
+
+
+def test_neighbours_in_english_are_words():
+    words = ["the", "cat", "house", "table", "word", "business"]
+    values = [(one.coltheart_n, one.old20) for one in neighbourhoods(words, "en") if one is not None]
+    # computed independently over the words of SCOWL up to size 60 with Zipf 2 or more
+    assert values == [(6, 1.4), (21, 1.0), (5, 1.6), (5, 1.45), (11, 1.25), (1, 2.8)]
 
 
 def test_regions_share_their_languages_vocabulary(english):
