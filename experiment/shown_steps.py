@@ -157,7 +157,8 @@ def check_planned_levels(study: Study, items: Sequence[Item]) -> None:
                         UserError(
                             f"{study.place(*PLANNED, analysis.name)}: {measure.name} is compared between levels of {factor}, and "
                             f"no test item at {named} has a step that takes it",
-                            mend=f"Let `only` show the step at {named} too, or leave {named} out of the analysis (levels).",
+                            mend=f"Measure something else, let trials at {named} have such a step (its `only` may leave them out), or "
+                            f"leave {named} out of the analysis (levels).",
                         )
                     )
     if faults:

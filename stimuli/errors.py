@@ -42,7 +42,7 @@ def reason_of(error: Exception) -> str:
 
 
 def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """Return the known name closest to a misspelt one, or None if none is similar (from 0 to 1)."""
+    """Return the known name closest to a misspelt one, or None if none has a likeness of at least ``cutoff`` (0 to 1)."""
     options = list(known)
     matches = difflib.get_close_matches(name.lower(), [o.lower() for o in options], n=1, cutoff=cutoff)
     return next((o for o in options if o.lower() == matches[0]), None) if matches else None

@@ -498,6 +498,7 @@ def build_study(study: Study) -> Built:
         lists=lists and {item_id: f"{condition} in list 1" for item_id, condition in lists.items()},
         every_line=study.get("design", "lists") == "one",
         by_design=(*settings.get("by_design", ()), *_made_to_differ(study, items)),
+        strictness=item_design(study).settings.strictness,
     )
     file = study.folder / ITEMS
     audited = write_audit(study.folder / AUDIT, audit)

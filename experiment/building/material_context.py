@@ -75,7 +75,12 @@ def item_design(study: Study) -> ItemDesign:
     if isinstance(scramble.get("words"), Mapping):
         del scramble["words"]
     if "eligibility" in scramble:  # the name in earlier versions
-        scramble.setdefault("dose", EARLIER_DOSES[scramble.pop("eligibility")])
+        if "dose" in scramble:
+            raise UserError(
+                f"{study.place('materials', 'scramble', 'eligibility')}: eligibility is the earlier name of dose, which is given too",
+                mend="Take eligibility out.",
+            )
+        scramble["dose"] = EARLIER_DOSES[scramble.pop("eligibility")]
     return ItemDesign(
         seed=study.seed,
         factor=study.crossing.factor,

@@ -138,9 +138,11 @@ def _tell_conditions(conditions: list[ConditionSummary], study: Study) -> None:
     for left, names in leaving.items():
         if left:
             click.echo(f"  Left intact, because every other form is a word: {left} ({', '.join(names)}).")
-    if changed and (source := words_source(study.language, item_design(study).settings.strictness)):
-        click.echo(f"  Which forms are words is decided by {source}.")
-    for note in doses_that_do_not_rise(conditions):
+    changes_letters = any(condition.changed_words and condition.unit == "letter" for condition in conditions)
+    source = words_source(study.language, item_design(study).settings.strictness)
+    if changes_letters and source and "items" not in study.published:
+        click.echo(f"  Forms that are words are avoided by {source}.")
+    for note in doses_that_do_not_rise(conditions, study.crossing.factor):
         click.secho(f"  {note}", fg="yellow")
 
 

@@ -231,12 +231,13 @@ def unknown_names(truth: GroundTruth, study: Study, place: str) -> Iterator[User
     for crossed, levels in (pair for given in effects for pair in given.items()):
         names = crossed.split(CROSSED)
         given_levels = [level.split(CROSSED) for level in levels]
+        named = [set(level) for level in zip(*given_levels, strict=False)]
         wanted = [("factor", name, study.factors, 0.6) for name in names]
         wanted += [
-            (f"level of {name}", level, study.factors[name], _SLIP)
+            (f"level of {name}", level, [one for one in study.factors[name] if one not in beside], _SLIP)
             for parts in given_levels
-            for name, level in zip(names, parts, strict=False)
-            if name in study.factors
+            for name, level, beside in zip(names, parts, named, strict=False)
+            if name in study.factors and level not in study.factors[name]
         ]
         for kind, name, known, cutoff in wanted:
             # several studies may share a file, each with some of its factors and levels

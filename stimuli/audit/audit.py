@@ -465,7 +465,7 @@ def audit_items(
         )
     balance = agreement(test, fillers, study)
     aside = {factor for item in exemplars for factor in item.condition}
-    changed = changes(test, study.language, aside=aside)
+    changed = changes(test, study.language, aside=aside, strictness=study.strictness)
     sections: dict[str, tuple[Any, str]] = {
         "balance": (balance, "no covariate, or no two groups to compare"),
         "duplicates": (

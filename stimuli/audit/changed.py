@@ -11,7 +11,7 @@ from statistics import fmean
 from stimuli.audit.findings import AuditFinding, Level, by_set, counted, quoted
 from stimuli.covariates import displacement
 from stimuli.item import Item
-from stimuli.lexicon import is_real_word, tells_words, words_source, zipf
+from stimuli.lexicon import Strictness, is_real_word, tells_words, words_source, zipf
 from stimuli.scramble.types import without_gaps
 from stimuli.words import without_case
 
@@ -111,6 +111,7 @@ class Changes:
     """Every condition with its changes, the changed forms that are words, and levels that show the same."""
 
     word_list: str | None  # the list that says which forms are words
+    is_avoiding: bool  # whether the study avoids words
     conditions: tuple[Condition, ...]
     real_words: tuple[RealWord, ...]
     identical: tuple[RealWord, ...]
@@ -138,7 +139,7 @@ class Changes:
             uneven = "conditions do not change the same number of words in each item"
             rows: tuple[tuple[object, Level, str], ...] = (
                 (same, problem, texts[0]),
-                (real, problem, texts[1]),
+                (real, problem if self.is_avoiding else "look", texts[1]),
                 (set_name in self.uneven, "look", uneven),
                 (left, "look", f"{counted(left, 'word')} left intact that should change"),
             )
@@ -158,8 +159,11 @@ def level_of(item: Item) -> str:
     return ", ".join(f"{factor} {level}" for factor, level in item.condition.items()) or "(no factor)"
 
 
-def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()) -> Changes | None:
+def changes(
+    items: Sequence[Item], language: str, *, aside: Collection[str] = (), strictness: Strictness = "words"
+) -> Changes | None:
     """Describe the changes of every condition; None where no item has any, and no two levels show the same."""
+    judged_by: Strictness = "words" if strictness == "off" else strictness
     alike = tuple(levels for levels in levels_alike(items) if levels.factor not in aside)
     sets = {item.set_name for item in items if item.changes or item.left_intact}
     sets |= {levels.set_name for levels in alike}
@@ -171,7 +175,7 @@ def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()
         levels = list(dict.fromkeys(map(level_of, of_set)))
         for level in levels:
             members = [item for item in of_set if level_of(item) == level]
-            words, same = _words(members, set_name, level, language)
+            words, same = _words(members, set_name, level, language, judged_by)
             real += words
             identical += same
             conditions.append(_condition(set_name, level, members, len(words), len(same)))
@@ -179,11 +183,11 @@ def changes(items: Sequence[Item], language: str, *, aside: Collection[str] = ()
             uneven.append(set_name)
     copied = {item.set_name for item in items if item.provenance["operation"].startswith(_COPIES)}
     rows = (tuple(conditions), tuple(real), tuple(identical), tuple(uneven), tuple(sorted(sets & copied)))
-    return Changes(words_source(language, "words"), *rows, alike, _left(items))
+    return Changes(words_source(language, judged_by), strictness != "off", *rows, alike, _left(items))
 
 
 def _words(
-    items: Sequence[Item], set_name: str, level: str, language: str
+    items: Sequence[Item], set_name: str, level: str, language: str, strictness: Strictness
 ) -> tuple[list[RealWord], list[RealWord]]:
     """Return the changed forms that are words of the language, and those that equal the intact word."""
     words, same = [], []
@@ -200,7 +204,7 @@ def _words(
                 same.append(record)
             elif (
                 tells_words(language)
-                and is_real_word(bare, language)
+                and is_real_word(bare, language, strictness)
                 and without_case(bare, language) != without_case(intact, language)
             ):
                 words.append(record)

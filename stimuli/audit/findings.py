@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, TypeVar
 
 from stimuli.item import Item
+from stimuli.lexicon import Strictness
 
 Level = Literal["grave", "mend", "look"]
 LEVELS: tuple[Level, ...] = ("grave", "mend", "look")
@@ -40,6 +41,7 @@ class AuditSettings:
     lists: Mapping[str, str] | None = None  # the list of each item, by its id
     by_design: Collection[str] = ()  # covariates that groups of items differ in on purpose
     every_line: bool = False  # whether a session shows each line of an item
+    strictness: Strictness = "words"  # which changed forms are words that the study avoids
 
 
 class InSet(Protocol):

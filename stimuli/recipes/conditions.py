@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -309,8 +310,11 @@ def _summary(set_name: str, condition: Mapping[str, str], items: Sequence[Item])
     )
 
 
-def doses_that_do_not_rise(conditions: Sequence[ConditionSummary]) -> list[str]:
-    """Name the series of one operation, by rate or count, whose texts do not get further from the intact one."""
+def doses_that_do_not_rise(conditions: Sequence[ConditionSummary], factor: str | None) -> list[str]:
+    """Name the series of one operation, by rate or count, whose texts do not get further from the intact one.
+
+    ``factor`` scrambles; conditions are compared at the same levels of the others.
+    """
     series: dict[tuple[object, ...], list[tuple[tuple[float, int], ConditionSummary]]] = {}
     for condition in conditions:
         try:
@@ -318,8 +322,10 @@ def doses_that_do_not_rise(conditions: Sequence[ConditionSummary]) -> list[str]:
         except (UserError, ValueError):  # several operations, or one made by hand or by a paper's code
             continue
         options = dict(operation.options)
-        count = int(options.pop("count", 1))
-        key = condition.set_name, operation.type.name, operation.texts, tuple(sorted(options.items()))
+        default = next((option.default for option in operation.type.options if option.name == "count"), 1)
+        count = int(options.pop("count", default))
+        others = tuple(level for name, level in condition.condition.items() if name != factor)
+        key = condition.set_name, others, operation.type.name, operation.texts, tuple(sorted(options.items()))
         series.setdefault(key, []).append(((operation.rate, count), condition))
     notes = []
     for members in series.values():
@@ -330,7 +336,7 @@ def doses_that_do_not_rise(conditions: Sequence[ConditionSummary]) -> list[str]:
                 notes.append(
                     f"{names[1]} should change more than {names[0]}, and its texts are no further from the intact ones "
                     f"({high.edits:.1f} and {low.edits:.1f} edits an item): it changes {high.changed_words:.1f} words an item, "
-                    f"{names[0]} {low.changed_words:.1f}. With dose: equal both change the same words."
+                    f"{names[0]} {low.changed_words:.1f}"
                 )
     return notes
 
@@ -339,17 +345,26 @@ def _edits(change: ChangeRecord) -> int:
     return Levenshtein.distance(change["intact"], change["shown"])
 
 
+@functools.lru_cache(maxsize=4096)
+def _word_lengths(text: str) -> Counter[int]:
+    return Counter(len(word.text) for word in find_words(text))
+
+
 def _only_words(items: Sequence[Item]) -> dict[int, float]:
+    # with equal doses a word also stays where another condition lacks a form
     left = Counter(
         len(word["intact"])
         for item in items
         for word in item.left_intact
-        if all(reason.endswith(ONLY_REAL_WORDS) for reason in word["reason"].split("; "))
+        if f"{re.split('[@;]', item.provenance['operation'])[0]}: {ONLY_REAL_WORDS}"
+        in word["reason"].split("; ")
     )
     if not left:
         return {}
-    texts = (text for item in items for text in item.intact.values())
-    words = Counter(len(word.text) for text in texts for word in find_words(text))
+    words: Counter[int] = Counter()
+    for item in items:
+        for text in item.intact.values():
+            words.update(_word_lengths(text))
     return {letters: left[letters] / words[letters] for letters in sorted(left) if words[letters]}
 
 

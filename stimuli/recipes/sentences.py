@@ -634,7 +634,7 @@ def _in_conditions(word: str, foil: str, design: ItemDesign) -> list[DisplayedFi
         if shown_field.text == foil:
             raise UserError(
                 f"item {word!r}: condition {shown_field.level!r} ({shown_field.operation}) shows its foil {shown_field.text!r}",
-                mend="Give the word another foil, or set avoid_real_words: true.",
+                mend="Give the word another foil, or set avoid_real_words: words.",
             )
     return shown
 

@@ -113,6 +113,19 @@ def test_changed_forms_that_are_words_and_changes_that_change_nothing_are_found(
     assert (condition.items, condition.words, condition.displacement) == (4, 1.0, 1.0)
 
 
+@pytest.mark.parametrize(
+    ("strictness", "level"), [("words", "mend"), ("frequent", None), ("wordfreq:2", None), ("off", "look")]
+)
+def test_changed_forms_are_judged_by_the_words_that_the_study_avoids(strictness, level):
+    shown = change("bards", "brads")
+    items = [
+        item("a", "brads", condition={"position": "final"}, intact={"text": "bards"}, changes=(shown,)),
+    ]
+    audit = audit_items(items, language="en", strictness=strictness)
+    found = [one.level for one in audit.findings() if "that are words" in one.text]
+    assert found == [level] * (level is not None)
+
+
 def test_changed_forms_that_are_words_are_no_fault_of_a_copy_of_a_published_procedure():
     for operation, level in (("published RS", "look"), ("shuffle", "mend")):
         changed = {"intact": {"text": "trial"}, "changes": (change("trial", "trail"),)}

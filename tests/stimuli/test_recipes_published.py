@@ -152,9 +152,9 @@ def test_a_series_whose_texts_do_not_get_further_from_the_intact_ones_is_named()
         )
         for dose in ("as_published", "equal")
     )
-    (note,) = doses_that_do_not_rise(apart)
+    (note,) = doses_that_do_not_rise(apart, "scramble")
     assert note.startswith("k4 should change more than k1") and "k1 7.0" in note
-    assert doses_that_do_not_rise(together) == []
+    assert doses_that_do_not_rise(together, "scramble") == []
 
 
 def test_words_that_stay_for_want_of_a_nonword_are_counted_by_length():
