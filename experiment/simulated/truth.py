@@ -232,7 +232,7 @@ def unknown_names(truth: GroundTruth, study: Study, place: str) -> Iterator[User
         names = crossed.split(CROSSED)
         given_levels = [level.split(CROSSED) for level in levels]
         named = [set(level) for level in zip(*given_levels, strict=False)]
-        wanted = [("factor", name, study.factors, 0.6) for name in names]
+        wanted = [("factor", name, list(study.factors), 0.6) for name in names]
         wanted += [
             (f"level of {name}", level, [one for one in study.factors[name] if one not in beside], _SLIP)
             for parts in given_levels
