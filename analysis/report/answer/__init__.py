@@ -163,7 +163,7 @@ class _Question:
             contrasts = self.section.analysis.estimable
             widest = max(contrasts, key=lambda contrast: contrast.high - contrast.low)
             size = felt([widest], self.section.analysis.plan.measure, contrasts)
-            told = {
+            told: dict[str, Any] = {
                 "value": value,
                 "widest": widest,
                 "size": size,
