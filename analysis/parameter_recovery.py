@@ -274,13 +274,13 @@ def _costs_of_changes(rows: pd.DataFrame, tables: Tables, region: str) -> pd.Ser
     intact = float(given["word_ms"]) * texts.str.count(r"\S+") + float(given["letter_ms"]) * letters
     shift = (costs + float(given["spill_over"]) * spilled).to_numpy(dtype=float)
     changed = intact.to_numpy(dtype=float) * np.exp(shift)
-    times = words[cell].assign(intact=intact, changed=changed)[_in_region(words, region)]
+    times = words[cell].assign(intact=intact, shown=changed)[_in_region(words, region)]
     of_cell = [times[name] for name in cell]
-    is_unknown = times["changed"].isna().groupby(of_cell, dropna=False).transform("any")
-    times = times.assign(changed=times["changed"].mask(is_unknown))
+    is_unknown = times["shown"].isna().groupby(of_cell, dropna=False).transform("any")
+    times = times.assign(shown=times["shown"].mask(is_unknown))
     sums = times.groupby(cell, dropna=False).sum(min_count=1).reset_index()
     of_rows = rows[cell].merge(sums, on=cell, how="left")
-    ratio = (of_rows["changed"] / of_rows["intact"]).to_numpy(dtype=float)
+    ratio = (of_rows["shown"] / of_rows["intact"]).to_numpy(dtype=float)
     return pd.Series(np.log(ratio), rows.index)
 
 
