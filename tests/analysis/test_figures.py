@@ -341,8 +341,8 @@ def test_a_note_explains_the_reference_line_and_triangles_only_where_they_are_dr
     one = Effect("initial − intact", "People", "human", 5.0, 1.0, 9.0, "Clear", built_in=4.0)
     lapsing = conditions(rows, effects=(replace(one, built_in=np.nan),))
     note = condition_figure("both", [lapsing, replace(conditions(rows, effects=(one,)), measure=RATING)]).note
-    assert "Triangles" in note and f"on {CORRECT.noun} " in note
-    assert "Triangles" not in condition_figure("one", [lapsing]).note
+    assert "triangles" in note and f"on {CORRECT.noun} " in note
+    assert "triangles" not in condition_figure("one", [lapsing]).note
 
 
 def test_percentages_far_below_zero_are_numbered_triangles_that_no_line_joins() -> None:
@@ -395,7 +395,7 @@ def test_the_note_on_costs_names_the_intervals_that_are_drawn(tested: tuple[str,
     note = position_figure("cost", [(CORRECT, costs, [])], "position", POSITIONS).note
     shown = ShownIntervals.of((cost.kind, cost.is_tested, cost.low) for cost in costs if cost.group != "rule")
     assert (shown.over_people, shown.over_items) == ("human" not in tested, "model-0" not in tested)
-    assert shown.from_analyses == bool(tested) and str(shown) in note and "opposite sign" in note
+    assert shown.from_analyses == bool(tested) and str(shown) in note and "reference minus the condition" in note
     assert ("bootstrap" in note) == (len(tested) < 2) and ("participants" in str(shown)) == shown.over_people
 
 

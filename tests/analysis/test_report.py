@@ -340,7 +340,7 @@ def test_a_measure_without_a_model_is_named_as_not_checked_and_has_no_empty_sect
     content = rehearsal.content
     (*_, fitted) = (one for one in content.planned if one.analysis.model is not None)
     none = replace(fitted.analysis, model=None, companion=None, contrasts=(), remarks=())
-    plan = replace(none.plan, name="Recovery of accuracy", measure=MEASURES["correct"], planned=False)
+    plan = replace(none.plan, name="recovery of accuracy", measure=MEASURES["correct"], planned=False)
     empty = replace(fitted, analysis=replace(none, plan=plan), tables=(), cells=())
     nodes = supplement(replace(content, recovery_sections=(fitted, empty)), [])
     headings = [plain_text(node.text) for node in nodes if isinstance(node, Heading)]
