@@ -395,7 +395,9 @@ def test_the_note_on_costs_names_the_intervals_that_are_drawn(tested: tuple[str,
     note = position_figure("cost", [(CORRECT, costs, [])], "position", POSITIONS).note
     shown = ShownIntervals.of((cost.kind, cost.is_tested, cost.low) for cost in costs if cost.group != "rule")
     assert (shown.over_people, shown.over_items) == ("human" not in tested, "model-0" not in tested)
-    assert shown.from_analyses == bool(tested) and str(shown) in note and "reference minus the condition" in note
+    assert (
+        shown.from_analyses == bool(tested) and str(shown) in note and "reference minus the condition" in note
+    )
     assert ("bootstrap" in note) == (len(tested) < 2) and ("participants" in str(shown)) == shown.over_people
 
 
