@@ -43,7 +43,7 @@ def test_a_whole_run_loses_a_worker_and_prints_nothing_but_its_outcome(study, pl
     with_local(study, f'base: {{use: "hf:{plain_model}"}}')
     edit(study, "prompt_variants: 1", "prompt_variants: 4")
     running = begin("run", study, "--engine", "ray", "--workers", "2", "--json")
-    wait_until(lambda: running.poll() is not None or sum(map(sum_of, done(study).values())) >= 40, 300)
+    wait_until(lambda: running.poll() is not None or sum(map(sum_of, done(study).values())) >= 40, 600)
     os.kill(workers()[0], signal.SIGKILL)
     said, told = running.communicate(timeout=300)
     (outcome,) = json.loads(said)["models"]
