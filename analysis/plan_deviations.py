@@ -148,7 +148,7 @@ def _of_analysis(analysis: Analysis, trials: pd.DataFrame, target: Any) -> Itera
         yield f"Simulated readers stand in for people, who have not taken part yet (a rehearsal{sample})."
     if not analysis.has_results:
         # its section of the Results has the details
-        # a contrast of several readers has a reason for each
+        # a contrast between readers may have a reason for each of them
         given = (contrast.left_out.split("; ") for contrast in analysis.contrasts if contrast.left_out)
         reasons = dict.fromkeys(reason for several in given for reason in several)
         why = (

@@ -334,9 +334,9 @@ def doses_that_do_not_rise(conditions: Sequence[ConditionSummary], factor: str |
             if less != more and high.edits <= low.edits:
                 names = [", ".join(one.condition.values()) for one in (low, high)]
                 notes.append(
-                    f"{names[1]} should change more than {names[0]}, and its texts are no further from the intact ones "
+                    f"{names[1]} should change more than {names[0]}, but its texts are no further from the intact ones "
                     f"({high.edits:.1f} and {low.edits:.1f} edits an item): it changes {high.changed_words:.1f} words an item, "
-                    f"{names[0]} {low.changed_words:.1f}"
+                    f"{names[0]} {low.changed_words:.1f}."
                 )
     return notes
 
