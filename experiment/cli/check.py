@@ -141,7 +141,7 @@ def _tell_conditions(conditions: list[ConditionSummary], study: Study) -> None:
     changes_letters = any(condition.changed_words and condition.unit == "letter" for condition in conditions)
     source = words_source(study.language, item_design(study).settings.strictness)
     if changes_letters and source and "items" not in study.published:
-        click.echo(f"  No changed form is a word of {source}.")
+        click.echo(f"  Scrambles avoid the words of {source}.")
     for note in doses_that_do_not_rise(conditions, study.crossing.factor):
         click.secho(f"  {note}", fg="yellow")
 
